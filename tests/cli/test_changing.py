@@ -264,6 +264,21 @@ def test_known_failures_are_taken_from_now_on_and_by_who_judges_again(place: Wor
     back = control(place, "change", "--reason", "it is mended", "--yes")
     assert back.code == 0, back.said
     assert "known_failures" in back.out
+    # So are those of the machine's file and of tests.
+    of_test = {key: value for key, value in KNOWN.items() if key != "tests"}
+    for file, more in (
+        (place.machine, {**KNOWN, "reason": "of here"}),
+        (place.suite / "a/test.yaml", of_test),
+    ):
+        about = yaml.safe_load(file.read_text())
+        file.write_text(yaml.safe_dump({**about, "known_failures": [more]}))
+        done = control(place, "change", "--reason", "known", "--yes")
+        assert done.code == 0 and f"known_failures.{more['reason']}" in done.out, done.said
+    about = yaml.safe_load(place.machine.read_text())
+    place.machine.write_text(yaml.safe_dump({**about, "toolchains": {"odd": {}}}))
+    refused = control(place, "change", "--reason", "another", "--yes")
+    assert refused.code == 2 and "the machine (toolchains" in refused.err, refused.said
+    assert "scheduler" not in refused.err.split("changed, and")[0]
     audit(place)
 
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -47,7 +47,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component
 from seatrial.model.policy import Policy
-from seatrial.model.test import Case
+from seatrial.model.test import Case, Test
 from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
@@ -296,13 +296,13 @@ def changed_inputs(
     record = trial.record
     pairs: list[tuple[str, Any, Any]] = [
         ("the machine", _deciding(record.machine), _deciding(part.machine)),
-        ("the tests", record.tests, part.tests),
+        ("the tests", _without_known(record.tests), _without_known(part.tests)),
         ("alerts", record.alerts, prepared.plan.alerts),
     ]
     changed = [
         f"{what}{_where(before, now) if what in _NAMED else ''}"
-        for what, before, now in pairs
-        if _as_kept(before) != _as_kept(now)
+        for what, before, now in ((what, *map(_as_kept, both)) for what, *both in pairs)
+        if before != now
     ]
     cases, present = trial.folder.cases(), part.cases
     if not builds:
@@ -313,9 +313,14 @@ def changed_inputs(
 
 
 def _deciding(machine: Machine) -> Machine:
-    """Return a machine without the keys that change nothing in a trial."""
+    """Return a machine without the keys that change nothing in a trial, and without its known
+    failures: `known_failures_to_take` has those."""
     idle = {key.name: key.default for key in keys_of("machine") if not key.of_runs}
-    return replace(machine, facts={}, **idle)
+    return replace(machine, facts={}, known_failures=[], **idle)
+
+
+def _without_known(tests: Mapping[str, Test]) -> dict[str, Test]:
+    return {name: replace(test, known_failures=[]) for name, test in tests.items()}
 
 
 def policy_before(trial: PlanTrial, part: PreparedComponent) -> Policy:
