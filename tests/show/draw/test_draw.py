@@ -503,6 +503,12 @@ def test_scaling_draws_the_ideal_line_through_the_first_point() -> None:
     assert re.findall(r"[\d.]+", own[-1])[:2] == ends[:2], "they begin together"
 
 
+def test_the_width_of_a_name_is_no_less_than_in_a_wide_font() -> None:
+    """As Chromium measures it in DejaVu Sans."""
+    assert width_of("nbody{n=1500,steps=100,ranks=1} rate") >= 242.0
+    assert width_of("GROMACS{order=2,1}@gcc-O2 #1") >= 204.5
+
+
 def test_intervals_of_several_curves_stand_side_by_side() -> None:
     points = [(1.0, 1.0, None, None), (2.0, 1.8, 1.6, 2.0)]
     svg = scaling([Curve(name, points) for name in "abc"], title="t")

@@ -46,7 +46,7 @@ _SERIES: Final = (
     "#7d7686",
 )
 _NARROW: Final = frozenset("ijltfrI.,:;|'!()[]/ ")
-_BROAD: Final = frozenset("mwMW%@&")
+_BROAD: Final = frozenset("mwMW%@&=+<>~#^")
 
 
 def ink(colour: int | str) -> str:
@@ -135,10 +135,10 @@ def hover(text: str) -> Markup:
 
 
 def width_of(text: str) -> float:
-    """Return an upper estimate of the width of a text; its font is unknown."""
+    """Return an upper estimate of the width of a text; its font is unknown, and DejaVu Sans is the
+    widest of those that are usual."""
     em = sum(
-        0.38 if c in _NARROW else 0.95 if c in _BROAD else 0.72 if c.isupper() else 0.62
-        for c in text
+        0.4 if c in _NARROW else 1 if c in _BROAD else 0.79 if c.isupper() else 0.64 for c in text
     )
     return TEXT * em
 
