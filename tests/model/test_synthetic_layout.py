@@ -22,6 +22,10 @@ NOTATIONS = [
     "pack:2 numa:2 core:6 pu:1(indexes=6*4:1*6)",
     "pack:2 pu:3",
     "group:2 die:2 numa:1 core:2 pu:1",
+    "[numa] pack:2 core:4 pu:1",
+    "pack:2 [numa(memory=8000)] [numa(memory=900)] core:4 pu:2",
+    "[numa] pack:2 [numa] die:2 [numa] core:2 pu:2",
+    "pack:2 l3u:2 [numa] core:2 pu:1",
 ]
 
 

@@ -248,7 +248,8 @@ _KINDS = {
     "pu": "pu",
     **dict.fromkeys(("machine", "die", "group", "tile", "module", "cluster"), ""),
 }
-_CACHE = re.compile(r"l[1-5][di]?(cache)?|memcache|memorysidecache")
+_CACHE = re.compile(r"l[1-5][diu]?(cache)?|group[0-9]+|memcache|memorysidecache")
+_MEMORY = "memory"  # a NUMA domain in brackets, beside the objects that it belongs to
 _EXAMPLE = "write e.g. pack:2 numa:2 core:6 pu:1"
 
 
@@ -299,6 +300,10 @@ def _levels(text: str) -> list[_Level]:
             raise ValueError(f"{text[end:].strip()!r} is not hwloc's notation; {_EXAMPLE}")
         end = match.end()
         levels.append(_level(match, text))
+    memory = [place for place, level in enumerate(levels) if level.kind == _MEMORY]
+    for place in memory:  # of several the deepest is that of a core
+        kind = "numa" if place == memory[-1] else ""
+        levels[place] = levels[place]._replace(kind=kind)
     for kind in ("socket", "numa", "core", "pu"):
         if sum(level.kind == kind for level in levels) > 1:
             raise ValueError(f"{text!r} has two words for {kind}; {_EXAMPLE}")
@@ -316,7 +321,7 @@ def _level(match: re.Match[str], text: str) -> _Level:
     if attached:  # memory of the objects of the word before, one each
         if kind != "numa":
             raise ValueError(f"{text!r}: only [numa] may be in brackets; {_EXAMPLE}")
-        return _Level("numa", 1, "")
+        return _Level(_MEMORY, 1, "")
     if number is None or int(number[:6]) < 1:
         raise ValueError(f"{text!r}: {word} has no number above 0; {_EXAMPLE}")
     return _Level(kind or "", int(number[:6]), attributes or "")
