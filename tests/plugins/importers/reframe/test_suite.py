@@ -381,6 +381,44 @@ def test_fixtures_are_built_before(place: Workplace) -> None:
     assert done.code == 0, done.said
 
 
+PATHS = """\
+import os
+
+@rfm.simple_test
+class T(rfm.RunOnlyRegressionTest):
+    valid_systems = ['*']
+    valid_prog_environs = ['*']
+    local = True
+    executable = 'echo'
+    top = parameter(['/a', '/b'])
+
+    @run_before('run')
+    def paths(self):
+        self.env_vars['OUT'] = os.path.join(self.top, os.path.basename(self.stagedir))
+        self.prerun_cmds = [f'cd {os.path.join("x", self.stagedir)}']
+        self.executable_opts = ['one', ';\\necho two', os.path.join(self.stagedir, 'out')]
+
+    @sanity_function
+    def validate(self):
+        return sn.path_isfile(os.path.join(self.stagedir, 'out'))
+"""
+
+
+def test_paths_of_a_run(place: Workplace) -> None:
+    """Folders of ReFrame's stage become those of the run; a line end in an option stays one."""
+    assert "1 of 1 tests are translated" in imported(place, PATHS)
+    text = (place.folder / "new/check/T/test.yaml").read_text()
+    _, _, script = text.partition("  script: |\n")
+    assert script.startswith(
+        "    STAGEDIR=$PWD\n"
+        "    export OUT=${top}/${SEATRIAL_RUN}\n"
+        "    cd ${STAGEDIR}\n"
+        "    $LAUNCH echo one ;\n"
+        "    echo two ${STAGEDIR}/out\n"
+    ), script
+    assert "  launcher: none\n" in text and '- {"file": "out"}\n' in text
+
+
 def test_a_system_decides_what_tests_ask_of_it(place: Workplace) -> None:
     body = CLASS.format(
         base=RUN,
@@ -400,6 +438,8 @@ def test_libraries_have_bases(place: Workplace) -> None:
     library = place.folder / "library/hpclib"
     library.mkdir(parents=True)
     (library / "shared.py").write_text(SHARED)
+    (place.folder / "library/reframe").mkdir()  # a copy of ReFrame has itself, too
+    (place.folder / "library/reframe/__init__.py").write_text("class RegressionMixin: pass")
     derived = DERIVED.replace("base.shared", "hpclib.shared")
     assert "0 of 3 tests are translated, 3 begun" in imported(place, derived)
     more = ("--library", "library")

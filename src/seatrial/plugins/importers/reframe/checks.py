@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from seatrial.plugins.importers.reframe.classes import NotProvable
 from seatrial.plugins.importers.reframe.evaluate import (
+    STAGE,
     Deferred,
     Function,
     ParameterOf,
     Stream,
     TracedFloat,
     TracedInt,
-    TracedText,
     is_of_machine,
 )
 
@@ -297,8 +297,8 @@ def _file(of: object) -> str:
 
 
 def _inner_path(of: str) -> str:
-    path = of.removeprefix("${STAGEDIR}/").removeprefix("./")
-    if isinstance(of, TracedText) or not _PLAIN_FILE.fullmatch(path) or ".." in path.split("/"):
+    path = str(of).removeprefix(f"${{{STAGE}}}/").removeprefix("./")
+    if not _PLAIN_FILE.fullmatch(path) or ".." in path.split("/"):
         raise NotProvable(0, f"`{shown(of)}` is no file of the run directory", _CHECKS)
     return path
 

@@ -192,7 +192,7 @@ class Sources:
             for _ in range(level - 1):
                 folder = folder.parent
             return self._at(folder, parts)
-        if not parts:
+        if not parts or parts[0] == "reframe":  # ReFrame itself is known, and not followed
             return None
         while True:
             if found := self._at(folder, parts):

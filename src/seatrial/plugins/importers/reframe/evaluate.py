@@ -208,6 +208,7 @@ def said(node: ast.AST) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+STAGE = "STAGEDIR"  # the variable with the folder of a run or a build
 DEFAULTS: dict[str, Any] = {
     "num_tasks": 1,
     "exclusive_access": False,
@@ -226,8 +227,8 @@ DEFAULTS: dict[str, Any] = {
     "sourcesdir": "src",
     "sourcepath": "",
     "descr": "",
-    "stagedir": "${STAGEDIR}",
-    "outputdir": "${STAGEDIR}",
+    "stagedir": OfMachine("self.stagedir", STAGE),
+    "outputdir": OfMachine("self.outputdir", STAGE),
     **dict.fromkeys(("num_tasks_per_node", "num_cpus_per_task", "num_gpus_per_node")),
     **dict.fromkeys(("time_limit", "num_tasks_per_core", "num_tasks_per_socket")),
     **dict.fromkeys(("use_multithreading", "num_nodes")),
@@ -368,16 +369,27 @@ def _range(*numbers: int) -> list[int]:
     return list(made)
 
 
-def _joined_path(*parts: str) -> str:
+def _joined_path(*parts: object) -> str:
     """Return what os.path.join returns; it remembers parameters."""
-    start = max((at for at, part in enumerate(parts) if str(part).startswith(_ROOTS)), default=0)
+    start = max((at for at, part in enumerate(parts) if _is_absolute(part, at)), default=0)
     pieces: list[object] = []
     for part in parts[start:]:
         pieces += [part] if not pieces or str(pieces[-1]).endswith("/") else ["/", part]
     return joined(pieces)
 
 
-_ROOTS = ("/", "${")  # how absolute paths begin, also those of variables
+def _is_absolute(part: object, at: int) -> bool:
+    """Return whether a part of a path is absolute. Raises ValueError where nobody knows."""
+    first = pieces_of(part)[0] if isinstance(part, str | OfMachine) else part
+    if not isinstance(first, OfMachine):
+        return str(first).startswith("/")
+    if at and first.variable not in (*_ABSOLUTE, *_RELATIVE):
+        raise ValueError(f"{first.said} may be an absolute path")
+    return first.variable in _ABSOLUTE
+
+
+_ABSOLUTE = ("STAGEDIR", "BUILD", "RESOURCESDIR")  # variables that are paths
+_RELATIVE = ("SEATRIAL_RUN", "MACHINE", "TOOLCHAIN", "USER")
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "all": all,
@@ -750,15 +762,15 @@ class Frame:
 
     def _of_fixture(self, node: ast.expr, fixture: Fixture, rest: str) -> Any:
         """Return an attribute of another test: where it was made, or a constant of its class."""
-        folder = f"${{BUILD}}/{fixture.name}"
+        folder = joined([OfMachine(said(node), "BUILD"), f"/{fixture.name}"])
         if rest in ("stagedir", "outputdir"):
             return folder
         value = self._case.fixtures.get(fixture.name, {}).get(rest, _NOTHING)
         if value is _NOTHING or isinstance(value, Undefined | Parameter | Deferred | Fixture):
             text = f"`{said(node)}` is of another test"
             raise NotProvable(node, text, "values of fixtures")
-        if isinstance(value, str) and "${STAGEDIR}" in value:
-            return str(value).replace("${STAGEDIR}", folder)
+        if isinstance(value, OfMachine | TracedText):
+            return joined(folder if _is_stage(each) else each for each in pieces_of(value))
         return copied(value)
 
     # ---- expressions ----------------------------------------------------------------------
@@ -950,6 +962,8 @@ class Frame:
             return Deferred(name, tuple(arguments), named)
         if name == "int" and isinstance(arguments[0], OfMachine) and arguments[0].expression:
             return arguments[0]
+        if name in _LAST_PARTS and _is_stage(arguments[0]):
+            return _LAST_PARTS[name](OfMachine(said(node), "SEATRIAL_RUN"))
         if name not in ("str", "os.path.join", "dict", "list", "set", "tuple"):
             for each in arguments:
                 self._certain(node, each)
@@ -1136,6 +1150,17 @@ def _with_name(sign: str, left: object, right: object, value: Any) -> Any:
         return value
     first, second = (each.name if isinstance(each, TracedInt) else each for each in (left, right))
     return TracedInt(value, f"({first} {sign} {second})")
+
+
+_LAST_PARTS: dict[str, Callable[[OfMachine], Any]] = {
+    "os.path.basename": lambda name: name,
+    "os.path.split": lambda name: (OfMachine(name.said), name),
+}
+"""The functions that give the last part of a path; of a run's folder it is the run's own name."""
+
+
+def _is_stage(value: object) -> bool:
+    return isinstance(value, OfMachine) and value.variable == STAGE
 
 
 def _callable(value: Any) -> Any:

@@ -316,10 +316,10 @@ class TestWriter(CaseTexts):
         ):
             text = f"fixture {self.test.name} runs {executable}"
             raise NotProvable(0, text, "fixtures that run a program")
-        words = [executable, *self._lines(case, "executable_opts")]
+        options = (self.shell("executable_opts", o) for o in self.words(case, "executable_opts"))
         body = [
             *self._lines(case, "prerun_cmds"),
-            " ".join(words),
+            *_printable("executable_opts", " ".join([executable, *options])),
             *self._lines(case, "postrun_cmds"),
         ]
         return [*_stage(body), *self._set_up(case), *body]
@@ -520,7 +520,7 @@ class TestWriter(CaseTexts):
         """Return the launcher that the test asks for, None for that of the machine."""
         given = self.one("job.launcher", Launcher)
         if given is None:
-            return None
+            return "none" if self.one("local", bool) else None
         name = "none" if given.name == "local" else given.name
         if name not in launcher_kinds():
             raise NotProvable(0, f"launcher {name} is not known", "launchers")
@@ -540,10 +540,11 @@ class TestWriter(CaseTexts):
         if self.test.kind == "RegressionTest":
             lines.append(f'cp -r "$BUILD"/{SOURCES}/. . 2>/dev/null || cp -r "$BUILD"/. .')
         executable = self.value(case, "executable") or "false"
-        words = [self.shell("executable", executable), *self._lines(case, "executable_opts")]
+        options = (self.shell("executable_opts", o) for o in self.words(case, "executable_opts"))
+        words = " ".join([self.shell("executable", executable), *options])
         body = [
             *self._lines(case, "prerun_cmds"),
-            f"$LAUNCH {' '.join(words)}",
+            *_printable("executable_opts", f"$LAUNCH {words}"),
             *self._lines(case, "postrun_cmds"),
         ]
         return [*lines, *_stage(body), *self._set_up(case), *body]
