@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, tell_damage
+from seatrial.cli.query_common import opened, tell, tell_damage
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
@@ -44,7 +44,7 @@ from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, 
 from seatrial.journal.journal import read
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialLife
-from seatrial.judge.log_rules import node_of
+from seatrial.judge.log_rules import is_left_out, node_of
 from seatrial.judge.references import References
 from seatrial.log import log_to
 from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
@@ -170,6 +170,9 @@ def _driver(
     tell_shared(folder.path.parent)
     if driver.origin.loose:
         click.echo(f"seatrial: {folder.tag}: {plain_line(driver.origin.loose)}", err=True)
+    for rule in chain.from_iterable(file.rules for file in driver.record.rules):
+        if is_left_out(rule):
+            tell(f"{folder.tag}: {rule.name}: {rule.about}")
     return driver
 
 

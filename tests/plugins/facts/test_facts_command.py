@@ -267,7 +267,7 @@ def test_rules_with_faults_are_left_out_and_nothing_is_green(place: Workplace) -
     done = place.seatrial(*collect, "--read", "n[1-9]=m.conf")
     assert done.code == 0, done.said
     for name, why in left_out.items():
-        assert f"seatrial: {name}: left out: {why}" in done.err, done.said
+        assert f"seatrial: t: {name}: left out: {why}" in done.err, done.said
     assert re.search(r"findings_of_own +8 ", done.out), done.said
     assert all(f"findings_of_not-judged_{name} " in done.out for name in left_out), done.said
     done = place.seatrial("lint")

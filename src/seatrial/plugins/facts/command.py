@@ -28,7 +28,6 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.detect import find_machine, states
 from seatrial.execute.toolchains import COLLECTION
-from seatrial.judge.log_rules import is_left_out, own_rule_files
 from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.machine_topology import largest_units
@@ -99,9 +98,6 @@ def collect(
     seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
     """
     about = find_machine(machine).machine
-    for rule in chain.from_iterable(file.rules for file in own_rule_files()):
-        if is_left_out(rule):
-            tell(f"{rule.name}: {rule.about}")
     chosen: str | None
     settings = [f"patience={patience}"]
     if packages:
