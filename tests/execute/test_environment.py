@@ -184,3 +184,36 @@ def test_what_is_not_replaced_is_a_fault(place: Workplace) -> None:
         "environment.C: ${",
     ):
         assert f"{fault} is not replaced" in done.err
+
+
+def test_compilers_and_flags_refer_to_variables_of_modules_too(place: Workplace) -> None:
+    say = 'echo "$CFLAGS|$LDFLAGS|$CC"'
+    place.env |= {"ORIGIN": "of a user", "TOP": "/top"}
+    place.local(
+        setup="set -u; module() { export HDF5_DIR='/opt/h d f'; }",
+        modules=["hdf5"],
+        environment={"LIBS": "$TOP/lib"},
+        toolchains={
+            "c": {
+                "cc": "${TOP}/bin/cc",
+                "cflags": "-O2 -I$HDF5_DIR/include -I${NO_SUCH}/x",
+                "ldflags": "-L$LIBS -Wl,-rpath,'$ORIGIN/lib' $$H",
+            }
+        },
+    )
+    place.test("t", f'{say}; cat "$BUILD/said"', build={"script": f"{say} > said"})
+    done = place.run("--name", "t")
+    assert done.code == 0, done.said
+    flags = "-O2 -I/opt/h d f/include -I${NO_SUCH}/x|-L/top/lib -Wl,-rpath,'$ORIGIN/lib' $$H"
+    assert (place.run_folder("t") / "stdout").read_text() == f"{flags}|/top/bin/cc\n" * 2
+
+
+def test_a_launcher_line_has_no_variables(place: Workplace) -> None:
+    place.test("t")
+    launcher = {"kind": "mpirun", "command": "$MPI/bin/mpirun"}
+    place.local(launcher=launcher, toolchains={"c": {"launcher": {**launcher, "command": "m"}}})
+    done = place.run()
+    assert "launcher.command: $MPI is not replaced in $LAUNCH; write what it is, or" in done.err
+    options = {"kind": "mpirun", "options": ["--prefix", "${MPI}"]}
+    place.local(toolchains={"c": {"launcher": options}})
+    assert "toolchains.c.launcher.options: $MPI is not replaced in $LAUNCH" in place.run().err

@@ -138,12 +138,15 @@ def test_variables_that_a_build_may_read_are_part_of_it(place: Workplace) -> Non
 
 
 def test_variables_to_which_the_environment_refers_are_part_of_it(place: Workplace) -> None:
-    place.local(environment={"SITE": "${LOCATION}/lib"})
+    chain = {"cflags": "-I$INCLUDE"}
+    place.local(environment={"SITE": "${LOCATION}/lib"}, toolchains={"c": chain})
     put(place, "echo $SITE")
-    for tag, location in (("a", "/one"), ("b", "/two"), ("c", "/one")):
-        place.env["LOCATION"] = location
+    for tag, where, include in (("a", "/1", "/i"), ("b", "/2", "/i"), ("c", "/1", "/i")):
+        place.env |= {"LOCATION": where, "INCLUDE": include}
         assert place.run("--name", tag).code == 0
-    assert [ended(place, tag).made_by for tag in "abc"] == ["", "", "a"]
+    place.env["INCLUDE"] = "/other"
+    assert place.run("--name", "d").code == 0
+    assert [ended(place, tag).made_by for tag in "abcd"] == ["", "", "a", ""]
 
 
 def test_variables_of_a_session_are_no_part_of_it(place: Workplace) -> None:

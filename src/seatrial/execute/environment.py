@@ -18,7 +18,7 @@ from seatrial.model.build import own_flags, toolchain_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine, Toolchain
-from seatrial.model.machine_file import REFERENCE
+from seatrial.model.machine_file import REFERENCE, references_of
 from seatrial.model.parameters import IMAGE_DIGEST, RUN_ONLY
 from seatrial.model.schedulers import schedulers
 from seatrial.model.test import Test
@@ -141,7 +141,35 @@ def preamble(machine: Machine, test: Test, toolchain: str) -> str:
     chain = toolchain_of(machine, test, toolchain)
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
     text += module_lines([*machine.modules, *chain.modules, *test.modules])
-    return text + environment_lines(*environments(machine, test, toolchain))
+    text += environment_lines(*environments(machine, test, toolchain))
+    return text + _flag_lines(toolchain_variables(machine, test, toolchain))
+
+
+def _flag_lines(variables: Mapping[str, Scalar]) -> str:
+    """Return bash that replaces ``$NAME`` and ``${NAME}`` in the compilers and flags of a
+    toolchain, now that modules are loaded. One that is not set stays as it is written, and so do
+    those of the linker."""
+    pairs = [(name, str(value)) for name, value in variables.items() if references_of(value)]
+    return "".join(f"export {name}={_flags(text)}\n" for name, text in pairs)
+
+
+_NOT_REPLACED = ("", "ORIGIN", "LIB", "PLATFORM")  # $$ is a matter of make; of ld.so(8)
+
+
+def _flags(text: str) -> str:
+    """Return flags as a word of bash."""
+    words = []
+    end = 0
+    for match in REFERENCE.finditer(text):
+        name = match[2] or match[3] or ""
+        if name in _NOT_REPLACED:
+            continue
+        literal, end = text[end : match.start()], match.end()
+        written = match[0].replace("$", "\\$").replace("}", "\\}")
+        value = f'"${{{name}-{written}}}"'
+        words += [shell_word(literal) if literal else "", value]
+    rest = text[end:]
+    return "".join([*words, shell_word(rest) if rest else ""])
 
 
 def environments(machine: Machine, test: Test, toolchain: str) -> list[dict[str, Scalar]]:

@@ -561,7 +561,11 @@ def build_variables(
     """Return the variables of the environment that the build of a test may depend on: those that
     tools read, and those that its script or the values of its own variables name."""
     assert test.build is not None
-    own = [value for each in environments(machine, test, toolchain) for value in each.values()]
+    layers = [
+        *environments(machine, test, toolchain),
+        toolchain_variables(machine, test, toolchain),
+    ]
+    own = [value for each in layers for value in each.values()]
     named = words_of(test.build.script) | {name for value in own for name in references_of(value)}
     return sorted(
         (name, value)

@@ -253,6 +253,7 @@ def check(machine: Machine, location: Location) -> None:
         if kind.name != "local":
             _batch_settings(kind, getattr(machine, kind.name), location.inside(kind.name))
     _environments(machine, location)
+    _launchers(machine, location)
     for name, system in machine.file_systems.items():
         _file_system(system, machine, location.inside("file_systems", name))
     if machine.file_use is not None:
@@ -271,6 +272,19 @@ def _environments(machine: Machine, location: Location) -> None:
     for at, environment in places:
         for variable, text in faults_of_variables(environment):
             at.fault(text, variable)
+
+
+def _launchers(machine: Machine, location: Location) -> None:
+    """Check that the launchers' lines have no variables: the shell replaces none in $LAUNCH."""
+    chains = machine.toolchains.items()
+    places = [
+        (location.inside("toolchains", name, "launcher"), one.launcher) for name, one in chains
+    ]
+    for at, launcher in [(location.inside("launcher"), machine.launcher), *places]:
+        words = [launcher.command, *launcher.options] if launcher is not None else []
+        for names in filter(None, map(references_of, words)):
+            text = f"${names[0]} is not replaced in $LAUNCH; write what it is, or a name on PATH"
+            at.fault(text, "command" if references_of(words[0]) else "options")
 
 
 def _batch_settings(kind: type[Scheduler], settings: BatchSettings, location: Location) -> None:
