@@ -110,7 +110,7 @@ def _show_status(folder: TrialFolder, form: str) -> int:
 
 def _tell_notes(prepared: PreparedTuning, record: Record) -> None:
     """Tell on stderr what is left out, and what the allocations of a tuning need."""
-    for line in left_out_of(prepared.prepared.skipped, at_most=MAX_TOLD):
+    for line in left_out_of(prepared.prepared.skipped, prepared.prepared.broken, at_most=MAX_TOLD):
         click.echo(line, err=True)
     if len(set(record.policy.bundle_of)) > 1:
         note = "the settings need different nodes, so a block has more than one allocation"

@@ -17,8 +17,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
 from seatrial.judge.check_tests import check_bounds, check_judging
-from seatrial.judge.references import Reference
-from seatrial.judge.references import load as load_references
+from seatrial.judge.references import Reference, load_for
 from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
 from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
 from seatrial.model.build import BuildKeys
@@ -67,7 +66,6 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     """Load the machine and the suites, check everything, expand and select the cases. Raises
     InvalidFiles with every fault, and UsageError."""
     site = find_machine(machine)
-    expected = load_references(site.references).entries
     suite = load([Path(path) for path in asked.suites])
     faults = Faults()
     faults.add_all(suite.of_folders)
@@ -79,6 +77,8 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     check_bounds(suite, cases, site.machine, faults)
     if faults.found:
         raise InvalidFiles(faults.texts, _meanwhile(suite, cases, asked.keyword, faults))
+    references, others = load_for(site.references, {case.test for case in cases})
+    broken += others
     if asked.allocations > 1:
         groups = sharing_groups(suite.tests, cases, asked.together)
         if not any(groups):
@@ -90,7 +90,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
             replace(case, repeat=case.repeat * asked.allocations) if group else case
             for case, group in zip(cases, groups, strict=True)
         ]
-    return Prepared(asked, site, suite.sound.tests, cases, skipped, expected, broken)
+    return Prepared(asked, site, suite.sound.tests, cases, skipped, references.entries, broken)
 
 
 def _meanwhile(suite: Suite, cases: Sequence[Case], keyword: str, faults: Faults) -> str:

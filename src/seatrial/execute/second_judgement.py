@@ -39,8 +39,7 @@ from seatrial.judge.check_values import names_of
 from seatrial.judge.checks import UNITS
 from seatrial.judge.metrics import PYTHON
 from seatrial.judge.reading import HostFailed
-from seatrial.judge.references import References
-from seatrial.judge.references import load as load_references
+from seatrial.judge.references import References, load_for
 from seatrial.judge.search import SearchTookLong
 from seatrial.judge.verdict import RunConditions, Verdict, judge
 from seatrial.model import codes
@@ -144,7 +143,7 @@ def definitions_now(
     path = references or Path(record.references)
     if not path.exists() and (references is not None or record.expected):
         raise UsageError(f"{path}: is not there; put it back, or name a file with --references")
-    references_now = load_references(path)
+    references_now, _ = load_for(path, record.tests)
     sums = {name: _sha256(_judging(test)) for name, test in tests.items()}
     return Definitions(tests, references_now, sums, checksum_of(references_now))
 

@@ -10,14 +10,15 @@ finding = judge(figure, reference)          # None, or e.g. performance: triad .
 import contextlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from seatrial.errors import UsageError
+from seatrial.errors import InvalidFiles, UsageError
 from seatrial.model.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.model.documents import Faults, YamlNode, decode, parse, read
 from seatrial.model.figures import Finding, MetricValue
@@ -121,6 +122,61 @@ def load(path: Path) -> References:
             return References()
     faults = Faults()
     return _checked(read(path, faults), faults)
+
+
+def load_for(path: Path, tests: Collection[str]) -> tuple[References, list[tuple[str, str]]]:
+    """Return the references of a file, without those of other tests that have faults; and for each
+    of those what it is and its first fault. Raises InvalidFiles for faults of these tests, or of
+    the file."""
+    try:
+        return load(path), []
+    except InvalidFiles as error:
+        node = read(path, Faults())
+        listed = node.child("references") if node is not None else None
+        if node is None or listed is None or not isinstance(listed.value, list):
+            raise
+        kept, broken = _without_faults(node, listed, tests)
+        try:
+            return _checked(kept, Faults()), broken
+        except InvalidFiles:
+            raise error from None
+
+
+def _without_faults(
+    node: YamlNode, listed: YamlNode, tests: Collection[str]
+) -> tuple[YamlNode, list[tuple[str, str]]]:
+    """Return a document without the references of other tests that have faults, and those."""
+
+    def only(items: list[YamlNode]) -> YamlNode:
+        return replace(node, value={**node.value, "references": replace(listed, value=items)})
+
+    of_tests: dict[str, list[YamlNode]] = {}
+    for item in listed.value:
+        of_tests.setdefault(_test_of(item), []).append(item)
+    broken = {}
+    for test, items in of_tests.items():
+        try:
+            if test and test not in tests:
+                _checked(only(items), Faults())
+        except InvalidFiles as error:
+            broken[test] = _renumbered(error.faults[0], items, listed)
+    left = [item for item in listed.value if _test_of(item) not in broken]
+    return only(left), [(f"references of {test}", fault) for test, fault in broken.items()]
+
+
+def _renumbered(fault: str, some: list[YamlNode], listed: YamlNode) -> str:
+    """Return a fault of some references with their numbers among all that are listed."""
+    return re.sub(
+        r"references\[(\d+)\]",
+        lambda match: f"references[{listed.value.index(some[int(match[1])])}]",
+        fault,
+    )
+
+
+def _test_of(item: YamlNode) -> str:
+    """Return the test of a reference; "" where it names none."""
+    test = item.child("test")
+    return test.value if test is not None and isinstance(test.value, str) else ""
 
 
 def loads(text: str, path: Path) -> References:

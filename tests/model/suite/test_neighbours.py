@@ -146,6 +146,33 @@ def test_tuning_and_judging_need_one_test_alone(place: Workplace) -> None:
     assert done.code == 2 and "osu/test.yaml:" in done.err
 
 
+def test_a_reference_with_a_fault_stops_its_own_test_alone(place: Workplace) -> None:
+    good = "  - {test: osu, metric: t, value: 1, unit: s}\n"
+    bad = "  - {test: sleepq, metric: t, vlue: 1, unit: s}\n"
+    file = place.folder / "here/references.yaml"
+    file.parent.mkdir()
+    told = "references.yaml:3: references[1].vlue: is not a key here"
+    about = f"left out: references of sleepq (not selected): {file.relative_to(place.folder)}"
+
+    def listed(word: str) -> Done:
+        return place.seatrial("list", "suite", "-m", "machine.yaml", "-k", word)
+
+    for text in (good + bad, good + bad + good.replace("osu", "other")):
+        file.write_text(f"references:\n{text}")
+        done = listed("sleepq")
+        assert done.code == 2 and told in done.err, done.said
+        done = listed("osu")
+        assert done.code == 0 and f"{about}:3: references[1].vlue: is" in done.out, done.said
+    plan = planned(place, {"tests": ["osu"]})
+    assert plan.code == 0 and "left out: references of sleepq (not selected)" in plan.err
+    plan = planned(place, {"tests": ["sleepq"]})
+    assert plan.code == 2 and told in plan.err
+    of_no_test = ["  - {metric: t, value: 1, unit: s}\n", "  - 5\n", "x: 1\n"]
+    for text in (good + good, *(good + bad + each for each in of_no_test)):
+        file.write_text(f"references:\n{text}")  # of the selected test, or of no test
+        assert listed("osu").code == 2, text
+
+
 WORDS = ["one", "two", "three", "a", "x"]
 keywords = st.recursive(
     st.sampled_from([*WORDS, "p=1", "p=2", "plain", "gcc", "o"]),

@@ -18,8 +18,7 @@ from seatrial.execute.plan.component_tests import chosen_tests, place_of, togeth
 from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
 from seatrial.judge.check_tests import check_bounds
-from seatrial.judge.references import Reference
-from seatrial.judge.references import load as load_references
+from seatrial.judge.references import Reference, load_for
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import Expansion, expand
@@ -91,10 +90,11 @@ def prepare_plan(
     faults = Faults()
     loaded = load_plan(path, faults)
     expected: list[Reference] = []
+    broken: list[tuple[str, str]] = []
     if loaded is not None:
         check_plan(loaded, faults, with_documents)
         drafts = _drafts(loaded, faults, BuildKeys() if with_builds else None)
-        expected = _expected(loaded, faults)
+        expected, broken = _expected(loaded, drafts, faults)
     faults.raise_any()
     assert loaded is not None
     assert loaded.site is not None
@@ -107,7 +107,7 @@ def prepare_plan(
         if _is_chosen(draft, components, phases) and (draft.cases or is_checklist):
             policy = policy_of(loaded.plan, component, draft.machine, draft.tests, draft.cases)
             (checklists if is_checklist else parts).append(draft._replace(policy=policy))
-    broken = _broken(loaded, drafts)
+    broken += _broken(loaded, drafts)
     return PreparedPlan(
         path.absolute(), loaded.plan, loaded.site, parts, expected, checklists, broken
     )
@@ -240,12 +240,17 @@ def _is_reported(faults: Faults, component: int) -> bool:
     return any(key.startswith(begin) for _, key in faults.found.values())
 
 
-def _expected(loaded: Loaded, faults: Faults) -> list[Reference]:
-    """Return the machine's references, by which the trials judge."""
+def _expected(
+    loaded: Loaded, drafts: Sequence[PreparedComponent], faults: Faults
+) -> tuple[list[Reference], list[tuple[str, str]]]:
+    """Return the machine's references, by which the trials judge, and those of tests in no
+    component that have faults."""
     if loaded.site is None:
-        return []
+        return [], []
+    tests = {case.test for draft in drafts for case in draft.cases}
     try:
-        return load_references(loaded.site.references).entries
+        references, broken = load_for(loaded.site.references, tests)
+        return references.entries, broken
     except InvalidFiles as error:
         raise InvalidFiles([*faults.texts, *error.faults]) from error
 
