@@ -590,7 +590,7 @@ _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:
     for place, key in job_script.unknown_keys(lines, test.values):
-        text = f"__{key}__ is not in {TEST_FILE}: it stays as it is, as with the harness"
+        text = f"`__{key}__` is not in {TEST_FILE}: it stays as it is, as with the harness"
         yield ImportNote(test.template, place, text)
     scheduler = test.template.name.partition(".")[0]
     others = re.compile(rf"\b({_OTHER_LAUNCHERS[scheduler]})\b")
