@@ -583,6 +583,12 @@ def test_repetitions_of_ior_s_csv() -> None:
         }
     )
     assert "not as many rows" in refused("ior", text + more[0])
+    for damaged in ("wrte,", ",", "read: write,"):
+        said = refused("ior", text.replace("\nwrite,", f"\n{damaged}"))
+        assert "it should begin with write or read" in said
+    warned = text.replace("\nread,", "\nWARNING: slow, retried\nread,")
+    assert read("ior", warned) == read("ior", text)
+    assert find_format("ior").passed_over(warned) == ["WARNING: slow, retried"]
 
 
 def test_lammps_that_is_too_old_is_named() -> None:

@@ -27,12 +27,9 @@ _BLANK_WITHIN = re.compile(r"[ \t](?=\(|Dev\b)")  # "Max (MiB)" and "Std Dev", i
 _RAN = re.compile(r"^(write|read)[ \t]", re.MULTILINE)
 _MAX = re.compile(r"Max (Write|Read):[ \t]+(\S+) MiB/sec[ \t]+\((\S+) MB/sec\)[ \t]*")
 _FAULT = re.compile(r"^(?:ior )?ERROR\b.*|incorrect data on (?:write|read).*", re.M | re.I)
+_CSV_ROW = re.compile(r"(?:write|read)(?:,|$)|.*,[0-9.]+,")  # whole or not
 _CSV_HEAD = re.compile(r"^access,bw\(MiB/s\),.*,iter$", re.MULTILINE)
 _STATISTICS = ("max", "min", "mean")
-_CSV_HEAD = re.compile(r"^access,bw\(MiB/s\),.*,iter$", re.MULTILINE)
-_STATISTICS = ("max", "min", "mean")
-# A launcher or the script may print above it and below it.
-_JSON = re.compile(r"^\{[ \t]*$.*^\}", re.MULTILINE | re.DOTALL)
 
 
 def parse(text: str) -> list[MetricValue]:
@@ -77,8 +74,11 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
 
 
 def unknown_lines(text: str) -> Iterator[str]:
-    """Yield the lines of the summary that are passed over."""
-    if head := _HEADER.search(text):
+    """Yield the lines of the summary, or of the CSV table, that are passed over."""
+    if head := _CSV_HEAD.search(text):
+        lines = text[head.end() + 1 :].split("\n")
+        yield from (line for line in lines if line.strip() and not _CSV_ROW.match(line))
+    elif head := _HEADER.search(text):
         others = (line for line in _below_head(text[head.end() + 1 :]) if not _is_row(line))
         yield from (line for line in others if line.strip(" \t-"))
 
@@ -136,9 +136,11 @@ def _of_csv(text: str) -> list[MetricValue]:
     columns = head[0].split(",")
     rates: dict[str, list[float]] = {}
     for line in text[head.end() + 1 :].split("\n"):
+        if not _CSV_ROW.match(line):
+            continue
         operation, *cells = line.split(",")
         if operation not in ("write", "read"):
-            continue
+            raise ValueError(f"it should begin with write or read: {shown(line)}")
         if len(cells) + 1 != len(columns):
             raise ValueError(f"it should have {len(columns)} columns: {shown(line)}")
         earlier = rates.setdefault(operation, [])
