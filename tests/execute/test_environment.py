@@ -150,6 +150,8 @@ def test_what_a_value_becomes(pieces: list[str]) -> None:
     [
         *(("/a:$D", "/a"), ("$D:/a", "/a"), ("/a:$D:/b", "/a:/b"), ("/a:${C}", "/a")),
         *(("/a:$A", "/a:a b"), ("$A:/a", "a b:/a"), ("h:$D.x", "h:.x"), ("$D", ""), ("$$D", "$D")),
+        *(("$A:$D", "a b"), ("$D:$A", "a b"), ("$A:${A}", "a b:a b"), ("$D:$C", "")),
+        *(("$D:$A:/b", "a b:/b"), ("$A:$D:/b", "a b:/b"), ("$A:$D:$A", "a b:a b")),
     ],
 )
 def test_a_part_of_a_list_that_is_not_set_goes_with_its_colon(value: str, becomes: str) -> None:

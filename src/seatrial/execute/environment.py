@@ -57,24 +57,35 @@ def environment_lines(*layers: Mapping[str, Scalar]) -> str:
 
 
 def _expanding(text: str) -> str:
-    """Return the value of a variable as a word of bash. Where the last or the first part of a list
-    with colons is not set, its colon goes, too: an empty part is the current directory."""
-    words = []
-    end = 0
+    """Return the value of a variable as a word of bash. Where a part of a list with colons is a
+    variable that is not set, its colon goes, too: an empty part is the current directory."""
+    parts = text.split(":")
+    alone = [_name_alone(part) for part in parts]
+    kept = alone.index("") if "" in alone else 0  # the part before and behind which colons go
+    before = [f'"${{{name}:+${name}:}}"' for name in alone[:kept]]
+    behind = [
+        f'"${{{name}:+:${name}}}"' if name else f":{_replaced(part)}"
+        for part, name in zip(parts[kept + 1 :], alone[kept + 1 :], strict=True)
+    ]
+    if alone[kept] and behind:  # variables alone: the colon behind the first goes with that, too
+        behind[0] = f'"${{{alone[1]}:+${{{alone[0]}:+:}}${alone[1]}}}"'
+    return "".join([*before, _replaced(parts[kept]), *behind]) or "''"
+
+
+def _name_alone(text: str) -> str:
+    """Return the variable to which a text refers if it is nothing else; "" for any other text."""
+    match = REFERENCE.fullmatch(text)
+    return (match[2] or match[3] or "") if match else ""
+
+
+def _replaced(text: str) -> str:
+    """Return text as a word of bash, in which ``$NAME`` is what NAME is then."""
+    words, end = [], 0
     for match in REFERENCE.finditer(text):
-        literal, end = text[end : match.start()], match.end()
-        name, is_first = match[2] or match[3], match.start() == 0
-        if match[1]:
-            literal, value = f"{literal}$", ""
-        elif literal.endswith(":") and text[end : end + 1] in ("", ":"):
-            literal, value = literal[:-1], f'"${{{name}:+:${name}}}"'
-        elif is_first and text[end : end + 1] == ":":
-            value, end = f'"${{{name}:+${name}:}}"', end + 1
-        else:
-            value = f'"${{{name}-}}"'
-        words += [shell_word(literal) if literal else "", value]
-    rest = text[end:]
-    return "".join([*words, shell_word(rest) if rest or not words else ""])
+        literal, end = text[end : match.start()] + ("$" if match[1] else ""), match.end()
+        words.append(shell_word(literal) if literal else "")
+        words.append("" if match[1] else f'"${{{match[2] or match[3]}-}}"')
+    return "".join([*words, shell_word(text[end:]) if text[end:] else ""])
 
 
 def inherited(machine: Machine) -> dict[str, str]:
