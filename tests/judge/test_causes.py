@@ -60,6 +60,9 @@ def test_anchors_are_of_lines(tmp_path: Path) -> None:
     assert found(tmp_path, stdout=b"one\nabbbc\ntwo\n").line == "stdout: abbbc"
     assert found(tmp_path, stdout=b"one\nabbbcd\ntwo\n") == NO_CAUSE
     assert found(tmp_path, stdout=b"at 9 %\rabbbc\r\rat 10 %\r\n").line == "stdout: abbbc"
+    search = CauseSearch([rule("two lines", "^one\ntwo$")])
+    (tmp_path / "stdout").write_bytes(b"zero\r\none\r\ntwo\r\n")
+    assert search.of_run(tmp_path, {}, 1).text == "two lines"
 
 
 def test_any_bytes_may_surround_a_line_which_is_shown_on_one_line(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ def test_a_carriage_return_ends_a_line(padding: int) -> None:
     assert find_all([r"^result: (\S+) GB/s$"], text) == [["42.5", "43"]]
     assert find_placed(r"^result: (\S+)", text) == [("42.5", 2), ("43", 3)]
     assert find_all([r"at 90 %\r\r(\w+)"], text) == [["result"]]  # who asks for it gets it
+    assert find_all(["at 90 %\r\r(\\w+)"], text) == [["result"]]  # so YAML reads double quotes
 
 
 @pytest.mark.parametrize(

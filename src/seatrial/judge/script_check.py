@@ -294,7 +294,7 @@ def read_ends(path: Path) -> bytes:
                 data = first + b"\n" + os.pread(file.fileno(), PIECE, size - PIECE)
     except (OSError, ValueError):
         return b""
-    return data.replace(b"\r", b"\n")
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _told_at(match: Any) -> int:
