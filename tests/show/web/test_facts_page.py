@@ -50,12 +50,13 @@ def test_findings_and_nodes_that_differ(served: Served) -> None:
     assert named == {("pcie-width", "n8"), ("same-software", "n8")}
     rows = {(row["fact"], row["usual"], row["nodes"]) for row in found["differing"]}
     assert rows == {("node.kernel", "5.1", "n8"), ("pci.narrow", "none", "n8")}
-    assert found["nodes"] == 8 and not found["silent"]
+    assert found["nodes"] == 8 and not found["silent"] and not found["troubles"]
 
 
 def test_nodes_that_did_not_answer_are_not_found_healthy(served: Served) -> None:
     found = frost.judged(served, "/facts", trial="torn")["found"]
     assert (found["silent"], found["findings"]) == ("n9", [])
+    assert "was changed since it was judged" in found["troubles"][0], "a line was put in by hand"
     _, html = served.get("/facts?trial=torn")
     assert "No rule found anything on the nodes that told all of their facts" in html
     assert "No rule found anything.<" not in html

@@ -114,7 +114,7 @@ def _facts_found(chosen: Collection, earlier: Collection | None) -> FactsFound:
         nodes=len(table.nodes),
         silent=fold(table.silent),
         not_asked=fold(source.not_asked),
-        troubles=[*left_out, *table.troubles][:MAX_ROWS],
+        troubles=[*chosen.changed_since(), *left_out, *table.troubles][:MAX_ROWS],
         findings=judged.findings[:MAX_ROWS],
         waived=judged.waived[:MAX_ROWS],
         rules=judged.judged,
