@@ -319,6 +319,10 @@ def started(folder: Path, *words: str, **environment: str) -> subprocess.Complet
         ),
         (["srun: error: no step", "srun: error: n1: Killed"], " (srun: error: no step)"),
         (["slurmstepd-n1: error: *** STEP 7.0 ON n1 CANCELLED AT 2026 ***", "n1: odd"], ""),
+        (
+            ["n2: sshd is not there", "slurmstepd-n2: error: *** STEP 7.0 ON n2 CANCELLED AT 2026"],
+            " (n2: sshd is not there)",
+        ),
     ],
 )
 def test_the_reason_of_a_node_that_does_not_answer_is_about_that_node(

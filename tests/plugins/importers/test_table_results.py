@@ -218,6 +218,7 @@ def test_a_bad_row_is_named_and_the_others_come(place: Workplace, row: str, what
     [
         ("", (), "is empty"),
         ("case,value\na,1\n", (), "no column has the metric or its value"),
+        ("test,metric,value\na,f,1\n", ("--parameter", "test"), "no column has the case"),
         (
             "metric,value\nfom,1\n",
             (),
