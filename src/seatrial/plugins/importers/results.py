@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED
+from seatrial.judge.check_tests import check_judging
 from seatrial.judge.references import Reference
 from seatrial.model import codes
 from seatrial.model.file_model import Scalar
@@ -56,7 +57,9 @@ def by_text(notes: Iterable[ImportNote]) -> list[tuple[str, list[ImportNote]]]:
 def faults_of_test(folder: Path) -> str:
     """Return the first fault of a test that an import wrote, "" if it loads."""
     try:
-        load([folder]).require_sound()
+        suite = load([folder])
+        check_judging(suite)
+        suite.require_sound()
     except SeatrialError as error:
         return str(error).replace(f"{folder}/", "").partition("\n")[0]
     return ""

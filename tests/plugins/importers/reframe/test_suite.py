@@ -285,6 +285,8 @@ def test_bases_of_the_suite_are_followed(place: Workplace) -> None:
 
 
 BY_PARAMETERS = """\
+WANT = {1: 1, 2: 2, 4: 4}
+
 @rfm.simple_test
 class T(rfm.RunOnlyRegressionTest):
     valid_systems = ['*']
@@ -309,7 +311,10 @@ class T(rfm.RunOnlyRegressionTest):
 
     @sanity_function
     def validate(self):
-        return sn.assert_found(r'(fast|a b) \\d one two', self.stdout)
+        return sn.all([
+            sn.assert_found(rf'^(fast|a b) {self.size} one two', self.stdout),
+            sn.assert_eq(sn.extractsingle(r'(\\d)', self.stdout, 1, int), WANT[self.size]),
+        ])
 """
 
 
@@ -387,7 +392,7 @@ import os
 @rfm.simple_test
 class T(rfm.RunOnlyRegressionTest):
     valid_systems = ['*']
-    valid_prog_environs = ['*']
+    valid_prog_environs = ['builtin']
     local = True
     executable = 'echo'
     top = parameter(['/a', '/b'])
@@ -416,7 +421,9 @@ def test_paths_of_a_run(place: Workplace) -> None:
         "    $LAUNCH echo one ;\n"
         "    echo two ${STAGEDIR}/out\n"
     ), script
-    assert "  launcher: none\n" in text and '- {"file": "out"}\n' in text
+    assert (
+        "  launcher: none\n" in text and "toolchains" not in text and '- {"file": "out"}\n' in text
+    )
 
 
 def test_a_system_decides_what_tests_ask_of_it(place: Workplace) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seatrial.judge.check_tests import check_judging
 from seatrial.model.suite import load
 from seatrial.model.test import OwnFlags
 from seatrial.plugins.importers.reframe.suite import import_tests, table_of
@@ -176,7 +177,12 @@ USUAL = st.builds(
     ),
     st.lists(st.tuples(st.just("run"), st.lists(GOOD_HOOKS, min_size=1, max_size=3)), max_size=2),
     st.tuples(
-        st.sampled_from(["sn.assert_found('a', self.stdout)", "True"]),
+        st.sampled_from(
+            [
+                *("sn.assert_found('a', self.stdout)", "True", "sn.assert_found(self.x, 'out')"),
+                "sn.assert_lt(sn.extractsingle(r'(\\d)', 'out', 1, int), len(str(self.x)))",
+            ]
+        ),
         st.just("sn.extractsingle(r'a (\\S+)', self.stdout, 1, float)"),
         st.sampled_from(["s", "MB/s"]),
     ),
@@ -198,6 +204,7 @@ def test_every_suite_that_is_written_loads(classes: list[str]) -> None:
         if not (done.tests or done.unfinished):
             return  # none of the names can be that of a folder
         suite = load([out])
+        check_judging(suite)
         suite.require_sound()
         assert set(suite.tests) == {*done.tests, *done.unfinished}
         for name in done.unfinished:

@@ -9,7 +9,7 @@ the file: what is before the match is part of the pattern.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from seatrial.plugins.importers.reframe.classes import NotProvable
@@ -21,6 +21,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
     Stream,
     TracedFloat,
     TracedInt,
+    TracedText,
     is_of_machine,
 )
 
@@ -42,15 +43,44 @@ _PLAIN_FILE = re.compile(r"[\w.+-][\w./+-]*", re.ASCII)
 _STREAMS = ("stdout", "stderr")
 
 
-def checks_of(sanity: object) -> list[Keys]:
-    """Return the checks that say what a sanity function does. Raises NotProvable."""
+def checks_of(sanity: object, plain: Collection[str] = ()) -> list[Keys]:
+    """Return the checks that say what a sanity function does. Parameters of ``plain`` have values
+    that mean themselves in a pattern: these stand in it by their names. Raises NotProvable."""
     if isinstance(sanity, bool) or sanity is None:
         if sanity:
             return []
         raise NotProvable(0, f"its sanity function returns {sanity}", _CHECKS)
     if not isinstance(sanity, Deferred):
         return []  # a value that is true
-    return list(_checks(sanity))
+    signs = {name: chr(_FIRST_SIGN + at) for at, name in enumerate(sorted(plain))}
+    checks = list(_checks(_marked(sanity, signs)))
+    for name, sign in signs.items():
+        checks = [
+            {
+                key: value.replace(sign, f"${{{name}}}") if isinstance(value, str) else value
+                for key, value in check.items()
+            }
+            for check in checks
+        ]
+    return checks
+
+
+_FIRST_SIGN = 0xE000  # characters for private use stand for parameters while patterns are changed
+
+
+def _marked(of: Any, signs: Mapping[str, str]) -> Any:
+    """Return a value in which a sign stands for each parameter of a text."""
+    match of:
+        case Deferred(function=name, arguments=arguments, named=named):
+            marked = tuple(_marked(each, signs) for each in arguments)
+            return Deferred(name, marked, {key: _marked(v, signs) for key, v in named.items()})
+        case list() | tuple():
+            return [_marked(each, signs) for each in of]
+        case TracedText(pieces=pieces):
+            texts = [signs.get(p.name) if isinstance(p, ParameterOf) else p for p in pieces]
+            if all(isinstance(text, str) for text in texts):
+                return "".join(map(str, texts))
+    return of
 
 
 def _checks(of: object) -> Iterator[Keys]:

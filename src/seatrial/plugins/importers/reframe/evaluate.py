@@ -272,6 +272,7 @@ _FACTS = {
         "num_cores_per_numa_node": "node.cores_per_numa",
     }.items()
 }
+_OF_JOB = ("job.num_tasks", "job.num_tasks_per_node", "job.num_cpus_per_task")
 _DEPENDENCIES = ("depends_on", "getdep", "get_fixture")
 _NEVER_LOST = ("stdout", "stderr")
 
@@ -428,6 +429,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "itertools.chain": lambda *values: list(itertools.chain(*values)),
     "itertools.product": lambda *values: list(itertools.islice(itertools.product(*values), 4096)),
     "getpass.getuser": lambda: OfMachine("getpass.getuser()", "USER"),
+    "reframe.utility.toalphanum": lambda text: re.sub(r"\W", "_", text),
     "typing.cast": lambda kind, value: value,
 }
 _METHODS: dict[type, tuple[str, ...]] = {
@@ -734,6 +736,8 @@ class Frame:
             return Stream(path)
         if path in ("job.stdout", "job.stderr"):
             return Stream(path.removeprefix("job."))
+        if path in _OF_JOB:
+            return self._of_test(node, path.removeprefix("job."))
         if path == "job.exitcode":
             return Deferred("exitcode", (), {})
         if isinstance(values.get(first), Fixture):
@@ -953,6 +957,8 @@ class Frame:
             return Launcher(str(self.value_of(node.args[0])))
         if name in _FUNCTIONS:
             return self._of_python(node, name)
+        if name in ("os.path.isfile", "os.path.exists") and self._case.area == "verify":
+            return Deferred("path_isfile", tuple(self._arguments(node)[0]), {})
         return self._of_suite(node, name)
 
     def _of_python(self, node: ast.Call, name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 from seatrial.escaping import comment, shell_word
 from seatrial.model.expressions import LONGEST_TEXT
+from seatrial.model.identifiers import show
 from seatrial.model.launcher_kinds import launcher_kinds
 from seatrial.plugins.importers.reframe.cases import CaseTexts, condition_of
 from seatrial.plugins.importers.reframe.checks import checks_of, metric_of
@@ -36,11 +37,16 @@ _PLAIN_TEXT = re.compile(r"[\w./+:,=@%^!-]*", re.ASCII)  # as the shell takes it
 _TIME_LIMIT = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMPILERS: dict[str, tuple[str, str, str]] = {
-    **dict.fromkeys((".c",), ("$CC", "$CFLAGS", "cflags")),
-    **dict.fromkeys((".cc", ".cpp", ".cxx", ".C"), ("$CXX", "$CFLAGS", "cxxflags")),
-    **dict.fromkeys((".f90", ".F90", ".f", ".F"), ("$FC", "$CFLAGS", "fflags")),
+    **dict.fromkeys((".c", ".upc"), ("$CC", "$CFLAGS", "cflags")),
+    **dict.fromkeys((".cc", ".cp", ".cpp", ".cxx", ".C"), ("$CXX", "$CFLAGS", "cxxflags")),
+    **dict.fromkeys(
+        (".f90", ".F90", ".f", ".F", ".f95", ".f03", ".f08", ".for", ".F95", ".F08"),
+        ("$FC", "$CFLAGS", "fflags"),
+    ),
+    ".cu": ("${NVCC:-nvcc}", "", "cxxflags"),
 }
-_OWN = {"$CC": "cc", "$CXX": "cxx", "$FC": "ftn"}  # ReFrame's names of compilers
+_OWN = {"$CC": "cc", "$CXX": "cxx", "$FC": "ftn", "${NVCC:-nvcc}": "nvcc"}
+"""ReFrame's names of compilers."""
 _FLAGS = ("cppflags", "cflags", "cxxflags", "fflags", "ldflags")
 NOT_CARRIED = {
     "extra_resources": "extra_resources are about a machine: write run.options",
@@ -167,9 +173,10 @@ class TestWriter(CaseTexts):
         if skipped:
             names = list(self.columns)
             text = condition_of(names, [self.key(case, names) for case in skipped])
-            if len(text) > LONGEST_TEXT:
+            if len(text) <= LONGEST_TEXT:
+                yield f"exclude: [{json.dumps(text)}]\n"
+            elif not self.is_draft:
                 raise NotProvable(0, "ReFrame skips many of its cases", "skipped tests")
-            yield f"exclude: [{json.dumps(text)}]\n"
 
     def _chains(self) -> Iterator[str]:
         if chains := self._toolchains():
@@ -181,6 +188,8 @@ class TestWriter(CaseTexts):
         chains = [str(each) for each in given]
         if any(map(is_feature, chains)):
             return []  # environments by features: a note says so
+        if chains == ["builtin"] and self.test.kind == "RunOnlyRegressionTest":
+            return []  # ReFrame's name of no environment at all
         return [] if "*" in chains else sorted(chains) if isinstance(given, set) else chains
 
     def _variables(self, case: ReframeCase) -> dict[str, Any]:
@@ -352,7 +361,7 @@ class TestWriter(CaseTexts):
         system = self._text(case, "build_system")
         suffix = Path(str(case.values.get("sourcepath", ""))).suffix
         if system in ("", "SingleSource") and suffix in _COMPILERS:
-            self._only(case, *_FLAGS, "cc", "cxx", "ftn")
+            self._only(case, *_FLAGS, *_OWN.values())
             compiler, flags, key = _COMPILERS[suffix]
             compiler = self._text(case, f"build_system.{_OWN[compiler]}") or compiler
             more = [self._flag(case, "cppflags"), self._flag(case, key)]
@@ -394,9 +403,10 @@ class TestWriter(CaseTexts):
         for sign, name in (("-f", "makefile"), ("-C", "srcdir"), ("-j", "max_concurrency")):
             if value := self._text(case, f"build_system.{name}"):
                 parts.append(f"{sign} {value}")
-        for variable, own in _OWN.items():
-            compiler = self._text(case, f"build_system.{own}") or variable
-            parts.append(f'{variable[1:]}="{compiler}"')
+        for variable, name in (("CC", "cc"), ("CXX", "cxx"), ("FC", "ftn"), ("NVCC", "nvcc")):
+            compiler = self._text(case, f"build_system.{name}")
+            if compiler or name != "nvcc":
+                parts.append(f'{variable}="{compiler or "$" + variable}"')
         names = {"cppflags": "CPPFLAGS", "cflags": "CFLAGS", "cxxflags": "CXXFLAGS"}
         for name, variable in {**names, "fflags": "FCFLAGS", "ldflags": "LDFLAGS"}.items():
             if flags := self._flag(case, name):
@@ -551,14 +561,37 @@ class TestWriter(CaseTexts):
 
     # ---- answers --------------------------------------------------------------------------
 
+    def _merged(self, rows: Sequence[Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+        """Return the checks of all cases; bounds that differ become expressions. Raises
+        NotProvable for other differences."""
+        shapes = [[check.keys() for check in row] for row in rows]
+        if any(shape != shapes[0] for shape in shapes):
+            raise NotProvable(0, "its checks differ between parameters", "values by parameters")
+        merged = []
+        for checks in zip(*rows, strict=True):
+            check = dict(checks[0])
+            for key in check:
+                values = [each[key] for each in checks]
+                if any(value != values[0] for value in values):
+                    if not all(isinstance(value, int | float) for value in values):
+                        text = f"its checks differ between parameters: {key}"
+                        raise NotProvable(0, text, "values by parameters")
+                    check[key] = json.loads(self.expression(key, values))
+            merged.append(check)
+        return merged
+
     def _verify(self) -> Iterator[str]:
         rows = []
+        plain = [
+            name
+            for name, column in self.columns.items()
+            if all(re.fullmatch(r"\w+", show(value), re.ASCII) for value in column)
+        ]
         for case in self.cases:
             if case.sanity is None:  # refused where it is
                 return
-            rows.append(checks_of(case.sanity))
-        if any(row != rows[0] for row in rows):
-            raise NotProvable(0, "its checks differ between parameters", "values by parameters")
+            rows.append(checks_of(case.sanity, plain))
+        rows = [self._merged(rows)]
         if self.test.kind == "CompileOnlyRegressionTest":
             if any(check != {"exit_code": 0} for check in rows[0]):
                 text = "it checks the output of a build"
