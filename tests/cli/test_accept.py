@@ -437,7 +437,10 @@ def test_a_dry_run_says_what_the_mix_gives_to_each_test(place: Workplace) -> Non
         short(place, test)
     mix = {"a": {"share": "30%"}, "b": {"copies": 1}, "c": {"fill": True}}
     write_plan(place, tests=mix)
-    told = accept(place, "--dry-run").out
+    short(place, "a", "true & wait")
+    dry = accept(place, "--dry-run")
+    assert "p-mix: a: its script has a `wait` without a PID" in dry.err
+    told = dry.out
     assert "mix: a 30 %, b 50 % (1 copy), c 20 % (what is left)" in told
     write_plan(place, tests={"a": {"share": "30%"}})
     assert "mix: a 30 %, 70 % is left to no test and stays idle" in accept(place, "--dry-run").out

@@ -17,6 +17,7 @@ from seatrial.execute.plan.check_mix import check_mix, check_sizes
 from seatrial.execute.plan.component_tests import chosen_tests, place_of, together
 from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
+from seatrial.execute.prepare import told_waits
 from seatrial.judge.check_tests import check_bounds
 from seatrial.judge.references import Reference, load_for
 from seatrial.model.build import BuildKeys
@@ -292,11 +293,11 @@ def sentence(part: PreparedComponent) -> str:
 
 
 def warnings(part: PreparedComponent) -> Iterator[str]:
-    """Yield rank orders that the MPI may refuse, and the tests of a mix whose runs may share nodes
-    with others, where a scheduler gives parts of nodes: utilisation and times then mean less than
-    they seem to."""
-    if doubt := told_orders(part.machine, part.tests, part.cases):
-        yield doubt
+    """Yield rank orders that the MPI may refuse, scripts that drop exit codes, and the tests of a
+    mix whose runs may share nodes with others, where a scheduler gives parts of nodes: utilisation
+    and times then mean less than they seem to."""
+    doubts = told_orders(part.machine, part.tests, part.cases), told_waits(part.tests, part.cases)
+    yield from filter(None, doubts)
     if part.policy.kind != "sustained" or shares_cores(part.machine):
         return
     cores = max(kind.cores for kind in part.machine.nodes)
