@@ -65,9 +65,9 @@ def test_history_as_a_time_line(stepped: Path) -> None:
     assert lines[0] == "triad of stream{touch=all,threads=1}@gcc on frontier"
     assert lines[1].startswith("MB/s, higher is better, 30 figures, median ")
     assert re.search(r", noise 0\.\d+ %$", lines[1])
-    assert lines[-3].startswith("plots: . is one figure, ")
-    assert lines[-3].endswith("standard deviation beside the changes, over the median")
-    plot = [line for line in lines[:-3] if "|" in line or "----" in line]
+    assert lines[-4].startswith("signs: . one figure, ")
+    assert lines[-3].startswith("noise: robust standard deviation")
+    plot = [line for line in lines[:-4] if "|" in line or "----" in line]
     assert len(plot) == 10
     assert max(map(len, plot)) <= 80
     assert sum(line.count(".") + 2 * line.count(":") for line in plot) >= 25

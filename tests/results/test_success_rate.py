@@ -78,4 +78,4 @@ def test_a_metric_of_that_name_is_shown_instead(tmp_path: Path) -> None:
     trial = Measuring(tmp_path, "t", [bound(1)])
     trial.series(trial.cases[0], ("success_rate", *TRIAD[1:]), [5.0, 6.0])
     trial.done()
-    assert "MB/s, higher is better, n 2" in ask(tmp_path, "history", "success_rate").out
+    assert "MB/s, higher is better, 2 figures" in ask(tmp_path, "history", "success_rate").out

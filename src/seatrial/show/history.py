@@ -76,7 +76,7 @@ class View(NamedTuple):
 
 
 _TERMINAL = View()
-_LEGEND = f"{LEGEND}; noise: robust standard deviation beside the changes, over the median"
+_OF_NOISE = "noise: robust standard deviation beside the changes, over the median"
 
 # ---- a metric -----------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ def history_page(histories: Sequence[History], metric: str, view: View = _TERMIN
     else:
         sections = _overview(histories, view)
     if any(isinstance(p, TimeChart) for each in sections if not each.small for p in each.parts):
-        sections.append(Section("", [_LEGEND], only="terminal"))
+        sections.append(Section("", [LEGEND, _OF_NOISE], only="terminal"))
     if len(histories) == 1 and view.points:
         sections.append(_figures(histories[0], view))
     return Page(

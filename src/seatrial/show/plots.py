@@ -20,7 +20,7 @@ from seatrial.units import SECOND_NS, show_number
 WIDTH = 80
 ROWS = 9
 _FEW, _MORE, _MANY = ".", ":", "#"
-LEGEND = "plots: . is one figure, : two or three, # more; | and C: a confirmed change; s: a suspect"
+LEGEND = "signs: . one figure, : two or three, # more; | and C confirmed change, s suspect"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PLAIN = " .:-=+*#@"  # if the output's encoding has no block characters
 
