@@ -20,7 +20,7 @@ from seatrial.units import unfit_of
         ("007", 7),
         ("0.1234567-104", 0.1234567e-104),
         ("-0.2500+101", -0.25e101),
-        (".12+100", 0.12e100),
+        (".125+100", 0.125e100),
         ("1.0E-104", 1e-104),
     ],
 )
@@ -41,11 +41,13 @@ def test_numbers_of_c_and_fortran(text: str, value: float) -> None:
         "1e",
         " 1",
         "0.5-128",
-        "10.50-128",
-        "0.12-99",
-        "0.12-1000",
+        "10.125-128",
+        "0.25-128",
+        "2.28-151",
+        "0.125-99",
+        "0.125-1000",
         "1-104",
-        "0.12-104-104",
+        "0.125-104-104",
     ],
 )
 def test_what_is_no_number(text: str) -> None:
@@ -54,7 +56,7 @@ def test_what_is_no_number(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["nan", "-NaN", "inf", "+Infinity", "nan(0x8)", "1e999", "0.12+400"]
+    "text", ["nan", "-NaN", "inf", "+Infinity", "nan(0x8)", "1e999", "0.125+400"]
 )
 def test_what_is_not_finite(text: str) -> None:
     with pytest.raises(ValueError, match="is not a finite number"):

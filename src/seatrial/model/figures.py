@@ -20,8 +20,8 @@ test gives itself takes its place."""
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 # Fortran's E and D leave the letter out where the exponent has three digits: 0.1234567-104. A range
-# such as 0.5-128 has fewer decimals.
-_WITHOUT_LETTER = re.compile(r"([-+]?[0-9]?\.[0-9]{2,})([-+][1-9][0-9]{2})")
+# such as 0.25-128, and a version such as 2.28-151, have fewer decimals.
+_WITHOUT_LETTER = re.compile(r"([-+]?[0-9]?\.[0-9]{3,})([-+][1-9][0-9]{2})")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
 

@@ -156,6 +156,7 @@ JobID|JobName|Elapsed|State|Start
 16|cm4|-|NODE_FAIL|2026-01-05T12:00:00
 17|cm4|later|FAILED|2026-01-05T13:00:00
 18|cm4|00:00:09|RUNNING|2026-01-05T14:00:00
+19|cm4|00:00:09|COMPLETED with errors|2026-01-05T15:00:00
 """
 
 
@@ -166,6 +167,10 @@ def test_the_accounts_of_slurm(place: Workplace) -> None:
     assert re.findall(r"note: (.*)\n +(.*)", done.out) == [
         ("Elapsed: 'later' is not a number: left out, the run did not pass", "old.csv:7"),
         ("its status is 'RUNNING': it is not over: left out", "old.csv:8"),
+        (
+            "status 'COMPLETED with errors' is none of pass, failed, timeout, ...: left out",
+            "old.csv:9",
+        ),
     ]
     verdicts = [each["verdict"] for each in reversed(runs(place))]
     ends = ["pass", "timeout", "cancelled", "out of memory", "node failure", "failed"]

@@ -240,5 +240,5 @@ def is_not_over(text: str) -> bool:
 
 
 def _state_of(text: str) -> str:
-    """Return a state as Slurm prints it, without who made it."""
-    return "".join(text.split()[:1]).upper()
+    """Return a state as Slurm prints it, without who made it; of other words all of them."""
+    return re.sub(r"(?i) by \w+$", "", text.strip()).upper()
