@@ -417,12 +417,15 @@ def test_a_pattern_is_judged_for_each_fact_that_it_matches() -> None:
         "r2": {"nid.10.20.1.102@o2ib1": "down", "nid.2@gni": "up", "x.y": "2"},
         "n1": {"x.y": "4"},
     }
-    found = judged(nodes, rule(holds='nid.* == "up"'))
+    routers = {"r1": "router", "r2": "router"}
+    found = judged(nodes, rule(holds='nid.* == "up"'), routers)
     assert {(each.nodes, each.text) for each in found.findings} == {
         ("r1", 'nid.1@gni is down: not nid.* == "up"'),
         ("r2", 'nid.10.20.1.102@o2ib1 is down: not nid.* == "up"'),
     }
     assert found.judged == 1 and found.idle == []
+    found = judged(nodes, rule(holds='nid.* == "up"'))  # n1 should have one, as its role has
+    assert found.idle == [("r", "1 of 3 nodes miss nid.*")] and found.partly == ("r",)
     assert named(judged(nodes, rule(holds='nid.*@o2ib1 == "up" or x.y * 2 == 4'))) == []
     assert named(judged(nodes, rule(holds="nid.10.20.1.102@o2ib1 == 'up'"))) == ["r2"]
     assert named(judged(nodes, rule(holds='`nid.10.20.1.10?@o2ib1` == "up"'))) == ["r2"]

@@ -378,7 +378,7 @@ class _Judge:
         if not bound:
             self._nothing(rule, f"no node of the other roles has {_listed_facts(rule)}")
             return
-        missing: dict[str, int] = {}
+        missing = self._without_any(part, expression)
         judged = False
         for holders, concrete in self._of_each_key(part, expression):
             for nodes, names, lacking in self._kinds(holders, concrete, rule.others):
@@ -418,6 +418,18 @@ class _Judge:
                 self._tell(rule, facts if len(facts) == 1 else (), nodes)
                 yield rule, nodes, _told(expression, {**names, **others}, self.fixed)
                 return
+
+    def _without_any(self, part: FactTable, expression: Expression) -> dict[str, int]:
+        """Return how many nodes have no fact of the pattern of an expression, though others of
+        their role have some, by the pattern; nothing without a pattern, and if all have some."""
+        pattern = next(filter(is_pattern, expression.names), None)
+        if pattern is None:
+            return {}
+        cells = part.with_keys([pattern]).numbers
+        having = {part.nodes[row] for row in np.flatnonzero((cells >= 0).any(axis=1))}
+        roles = {self.roles[node] for node in having}
+        lacking = [n for n in part.nodes if n not in having and self.roles[n] in roles]
+        return {pattern: len(lacking)} if lacking else {}
 
     def _of_each_key(
         self, part: FactTable, expression: Expression
