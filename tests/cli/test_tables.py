@@ -39,6 +39,9 @@ def test_a_unit_is_not_broken() -> None:
     assert fold("median 461 Msteps/s of 5 runs", 18) == ["median 461 ", "Msteps/s of 5 runs"]
     assert fold("after 1 m 50 s of 5 %", 8) == ["after ", "1 m 50 s ", "of 5 %"]
     assert fold("stream/copy/long", 12) == ["stream/copy/", "long"]
+    assert fold("until: none -> 2027", 13) == ["until: none ", "-> 2027"]
+    assert fold("judge it --again", 11) == ["judge it ", "--again"]
+    assert fold("a well-known-name", 8) == ["a well-", "known-", "name"]
 
 
 def test_white_space_at_the_end_of_a_line_needs_no_room() -> None:

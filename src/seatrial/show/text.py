@@ -48,9 +48,10 @@ GAP = "  "
 NARROWEST = 10
 READABLE = 30  # a text column keeps its longest word, up to this width, while others are wider
 
-# not inside a number such as 3.9, 1e-09, 12:30 or a date, nor before a unit: 3 s, 5 %, GB/s
+# not inside a number such as 3.9, 1e-09, 12:30 or a date, an arrow or an option (--again), nor
+# before a unit: 3 s, 5 %, GB/s
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
-_BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=[\-.:])(?!\d)")
+_BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=\w[\-.:])(?![\d>])")
 
 _CASE = re.compile(r"([^\s{}@]+)(?:\{(.*)\})?(?:@(\S+))?")  # its test, parameters, toolchain
 
