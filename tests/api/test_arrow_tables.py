@@ -76,7 +76,7 @@ def test_what_cannot_be_written_is_told(folder: Path, place: Workplace) -> None:
 
 def test_without_pyarrow_the_remedy_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with open_results(folder) as results, pytest.raises(UsageError, match=r"seatrial\[arrow\]"):
+    with open_results(folder) as results, pytest.raises(UsageError, match=r"whl\[arrow\]"):
         results.trials_table()
 
 
