@@ -173,28 +173,28 @@ def _notes_of(test: ReframeTest) -> Iterator[str]:
     chains = values.get("valid_prog_environs") or []
     bounds = [bound for of in references_of(test.cases[0]) for bound in of.values()]
     told = {
-        "valid_systems is about machines: here the machine is chosen by --machine": list(
+        "valid_systems: the machine is chosen by --machine": list(
             values.get("valid_systems") or ["*"]
         )
         != ["*"],
-        "valid_prog_environs by features: write the names of toolchains": any(
-            map(is_feature, chains)
-        ),
-        "references belong to a machine: learn them by `seatrial reference accept`": values.get(
-            "reference"
-        ),
-        "xfail of a reference: write known_failures with the verdict performance": any(
+        "valid_prog_environs by features: write names of toolchains": any(map(is_feature, chains)),
+        "references: learn them by `seatrial reference accept`": values.get("reference"),
+        "xfail of a reference: write known_failures (performance)": any(
             isinstance(bound, Deferred) for bound in bounds
         ),
-        "xfail has no day: known_failures has one in a year, change it": test.expected_failure,
-        "resourcesdir: give RESOURCESDIR in the environment of the machine's file": (
+        "xfail: known_failures, until a day in a year; change the day": test.expected_failure,
+        "resourcesdir: set RESOURCESDIR in the machine's environment": (
             "RESOURCESDIR" in str(values)
+        ),
+        "current_system.name is the name of the machine, MACHINE": "${MACHINE}" in str(values),
+        "current_environ.name is the name of the toolchain, TOOLCHAIN": (
+            "${TOOLCHAIN}" in str(values)
         ),
         "sourcesdir is cloned when it is built: name a commit": is_remote(
             str(values.get("sourcesdir", ""))
         ),
-        "fixtures are made in the build: their checks are that its commands succeed": test.fixtures,
-        "no num_tasks_per_node: the scheduler chose the nodes, and here it is one node": (
+        "fixtures are made in the build; their checks are left out": test.fixtures,
+        "no num_tasks_per_node: one node, where the scheduler chose": (
             values.get("num_tasks_per_node") is None and values.get("num_tasks", 1) != 1
         ),
     }
