@@ -441,6 +441,37 @@ def test_a_system_decides_what_tests_ask_of_it(place: Workplace) -> None:
     assert "echo Hello frost\n" in (place.folder / "other/check/T/test.yaml").read_text()
 
 
+OF_MACHINE = (
+    "'x' in [self.current_system.name]",
+    "{self.current_partition.fullname: 1}.get('x', 0)",
+    "{'x': 1, self.current_system.name: 0}['x']",
+    "f'{self.current_system.name}' == 'x'",
+    "not self.current_environ.extras",
+    "self.current_partition.processor.num_cores > 4",
+    "os.environ['A'] or True",
+    "(self.current_system.name, 1) == ('x', 1)",
+    "os.path.basename(self.current_system.resourcesdir) == 'x'",
+    "self.stagedir.endswith('x')",
+    "max(self.current_partition.processor.num_cores, 4) > 2",
+)
+
+
+def test_what_only_the_machine_knows_decides_nothing(place: Workplace) -> None:
+    """Each condition would be decided wrongly if a variable of scripts were taken for its text."""
+    checks = place.folder / "checks"
+    checks.mkdir()
+    for at, condition in enumerate(OF_MACHINE):
+        lines = (
+            f"    @run_before('run')\n    def f(self):\n        if {condition}: self.num_tasks = 9"
+        )
+        body = CLASS.format(base=RUN, lines=lines, sanity=FOUND)
+        (checks / f"c{at:02}.py").write_text(HEAD + "import os\n" + body)
+    number = len(OF_MACHINE)
+    said = place.seatrial("import", "reframe-tests", "checks", "-o", "new").said
+    assert f"0 of {number} tests are translated, {number} begun" in said
+    assert f"{number:5}  what only the machine knows\n" in said
+
+
 def test_libraries_have_bases(place: Workplace) -> None:
     library = place.folder / "library/hpclib"
     library.mkdir(parents=True)

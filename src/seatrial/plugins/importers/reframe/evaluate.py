@@ -51,12 +51,13 @@ class ParameterOf(NamedTuple):
 
 
 class OfMachine(Struct, frozen=True):
-    """What only the machine knows: a variable of scripts that has it ("" for none), or a whole
-    number as an expression over facts ("" for none)."""
+    """What only the machine knows: a variable of scripts that has it, or a whole number as an
+    expression over facts ("" for none); ``path``: the attribute of a test that it is."""
 
     said: str
     variable: str = ""
     expression: str = ""
+    path: str = ""
 
     def __str__(self) -> str:
         return f"${{{self.variable}}}" if self.variable else self.said
@@ -446,6 +447,8 @@ _METHODS: dict[type, tuple[str, ...]] = {
     float: ("is_integer",),
 }
 _FAULTS = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)
+# methods that take values as they are
+_MUTATING = ("append", "extend", "update", "add", "insert", "join")
 # methods of a test that say when ReFrame skips it
 _SKIPS = ("skip", "skip_if")
 # calls that print or log
@@ -708,6 +711,8 @@ class Frame:
         if self._meaning(node) is not None:
             return self._of_meaning(node)
         of = self.value_of(node.value)
+        if isinstance(of, OfMachine) and of.path:
+            return self._of_machine(node, f"{of.path}.{node.attr}")
         if isinstance(of, ClassOf) and node.attr == "__name__":
             return of.node.name
         if isinstance(of, ClassOf) and node.attr in (names := self._of_class(of)):
@@ -760,9 +765,7 @@ class Frame:
             }
         if known.get(path):
             return known[path]
-        if path in _VARIABLES or path in _FACTS:
-            return OfMachine(said(node), _VARIABLES.get(path, ""), _FACTS.get(path, ""))
-        raise NotProvable(node, f"`{said(node)}` is known only on the machine", OF_MACHINE)
+        return OfMachine(said(node), _VARIABLES.get(path, ""), _FACTS.get(path, ""), path)
 
     def _of_fixture(self, node: ast.expr, fixture: Fixture, rest: str) -> Any:
         """Return an attribute of another test: where it was made, or a constant of its class."""
@@ -822,6 +825,8 @@ class Frame:
     def _many(self, node: ast.expr) -> list[Any]:
         """Return the values of something that is iterated over."""
         value = self.value_of(node)
+        if is_of_machine(value):
+            self._certain(node, value)
         if isinstance(value, set):
             return sorted(value, key=str)
         if not isinstance(value, list | tuple | dict | str):
@@ -839,8 +844,9 @@ class Frame:
         return bool(value)
 
     def _certain(self, node: ast.expr, value: Any) -> Any:
-        """Return a value. Raises NotProvable where only the machine knows it."""
-        if is_of_machine(value):
+        """Return a value. Raises NotProvable where only the machine knows it, or a part of it by
+        which it is compared."""
+        if is_of_machine(value) or _holds_of_machine(value):
             raise NotProvable(node, f"`{said(node)}` is known only on the machine", OF_MACHINE)
         return value
 
@@ -909,6 +915,8 @@ class Frame:
             name = str(self.value_of(node.slice))
             return OfMachine(said(node), name if name.isidentifier() else "")
         of = self.value_of(node.value)
+        if is_of_machine(of) or isinstance(of, dict):
+            self._certain(node, of)
         if not isinstance(of, str | list | tuple | dict):
             raise NotProvable(node, f"`{said(node)}` has no known value")
         if isinstance(node.slice, ast.Slice):
@@ -1093,14 +1101,16 @@ class Frame:
         self, node: ast.Call, function: ast.Attribute, arguments: Sequence[Any], named: Any
     ) -> Any:
         """Return what a method of a text, list, set or dictionary returns."""
-        of, name = self._certain(node, self.value_of(function.value)), function.attr
+        of, name = self.value_of(function.value), function.attr
+        if name not in _MUTATING or is_of_machine(of):
+            self._certain(node, of)
         known = next((names for kind, names in _METHODS.items() if isinstance(of, kind)), ())
         if name not in known or isinstance(of, Deferred | Stream | Fixture):
             text = f"`{said(node.func)}(...)` is no known function"
             raise NotProvable(node, text, "functions of other modules")
         if any(isinstance(each, Deferred) for each in arguments) and isinstance(of, str):
             raise NotProvable(node, f"`{said(node)}` is known only after the run")
-        if name not in ("append", "extend", "update", "add", "insert", "join"):
+        if name not in _MUTATING:
             for each in arguments:
                 self._certain(node, each)
         return (
@@ -1179,6 +1189,13 @@ def is_of_machine(value: object) -> bool:
     if isinstance(value, TracedText):
         return any(isinstance(each, OfMachine) for each in value.pieces)
     return isinstance(value, OfMachine)
+
+
+def _holds_of_machine(value: object) -> bool:
+    """Return whether an element of a list or a key of a dictionary is known to the machine only."""
+    if isinstance(value, list | tuple | set | dict):
+        return any(is_of_machine(each) or _holds_of_machine(each) for each in value)
+    return False
 
 
 def _of_facts(node: ast.AST, sign: str, left: object, right: object) -> OfMachine:

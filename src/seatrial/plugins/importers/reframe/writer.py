@@ -26,6 +26,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
     Launcher,
     OfMachine,
     TracedInt,
+    is_of_machine,
 )
 from seatrial.plugins.importers.reframe.results import ReframeFigure
 from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest
@@ -153,10 +154,13 @@ class TestWriter(CaseTexts):
         test = self.test
         yield f"# Imported from {comment(test.module.path.name)}:{test.line} of ReFrame.\n"
         yield f"app: {_json(test.name)}\n"
-        about = self.values("descr")
+        about = [each for each in self.values("descr") if not is_of_machine(each)] or [""]
         if about[0] and all(str(each) == str(about[0]) for each in about):
             yield f"about: {_json(' '.join(str(about[0]).split()))}\n"
-        tags = [set(map(str, self.words(case, "tags"))) for case in self.cases]
+        tags = [
+            {str(tag) for tag in self.words(case, "tags") if not is_of_machine(tag)}
+            for case in self.cases
+        ]
         shared = sorted(set.intersection(*tags))
         words = [tag for tag in shared if tag.strip() and not any(c.isspace() for c in tag)]
         if words:
