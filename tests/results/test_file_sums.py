@@ -168,13 +168,13 @@ def test_the_more_specific_sum_counts_and_two_equal_ones_are_an_error(place: Wor
 @pytest.mark.parametrize(
     ("entry", "key"),
     [
-        ({"test": "t", "file": "f"}, "sha256"),
-        ({"test": "t", "file": "f", "sha256": "12"}, "sha256"),
-        ({"test": "t", "sha256": "0" * 64}, "sha256"),
-        ({"test": "t", "file": "f", "sha256": "0" * 64, "metric": "m"}, "metric"),
-        ({"test": "t", "file": "f", "sha256": "0" * 64, "value": 1.0}, "value"),
-        ({"test": "t", "value": 1.0, "unit": "s"}, "metric"),
-        ({"test": "t", "metric": "m", "value": 1.0}, "unit"),
+        ({"test": "climate", "file": "f"}, "sha256"),
+        ({"test": "climate", "file": "f", "sha256": "12"}, "sha256"),
+        ({"test": "climate", "sha256": "0" * 64}, "sha256"),
+        ({"test": "climate", "file": "f", "sha256": "0" * 64, "metric": "m"}, "metric"),
+        ({"test": "climate", "file": "f", "sha256": "0" * 64, "value": 1.0}, "value"),
+        ({"test": "climate", "value": 1.0, "unit": "s"}, "metric"),
+        ({"test": "climate", "metric": "m", "value": 1.0}, "unit"),
     ],
 )
 def test_faults(place: Workplace, entry: dict[str, object], key: str) -> None:

@@ -27,7 +27,9 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
     """
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
+    left_out = left_out_of(prepared.skipped, prepared.broken)
     if form == "json":
+        click.echo(plain("\n".join(left_out)), err=True, nl=bool(left_out))
         click.echo(msgspec.json.encode(prepared.cases).decode())
         return 0
     lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
@@ -42,7 +44,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
             lines.append(f"{'':18}{line or '(the script starts itself)'}")
     tests = len({case.test for case in prepared.cases})
-    lines += left_out_of(prepared.skipped, prepared.broken)
+    lines += left_out
     lines += [folded(f"note: {note}") for note in notes_of(prepared)]
     machine_name = prepared.site.machine.machine
     lines.append(

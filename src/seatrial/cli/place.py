@@ -54,10 +54,12 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
         told["order"] = [] if order is None else list(_by_node(order.order, order.sizes))
         drawing += [] if order is None else [_order_line(case.order, told["order"])]
         lines += [_title(case), *drawing, f"  {launch}", ""]
+    left_out = left_out_of(prepared.skipped, prepared.broken)
     if form == "json":
+        click.echo(plain("\n".join(left_out)), err=True, nl=bool(left_out))
         click.echo(msgspec.json.encode(found).decode())
         return 0
-    lines += left_out_of(prepared.skipped, prepared.broken)
+    lines += left_out
     click.echo(plain("\n".join(lines)).rstrip("\n"))
     return 0
 

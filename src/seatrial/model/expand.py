@@ -28,7 +28,6 @@ from seatrial.model.machine_topology import topology_of
 from seatrial.model.nodes import NodeFacts, facts_of, groups_with, node_names
 from seatrial.model.parameters import ParameterSpace, fault_of_value, matches
 from seatrial.model.requirements import (
-    OVERCOMMIT,
     OVERCOMMITTING,
     AskedOrder,
     AskedPlace,
@@ -416,7 +415,7 @@ class _Binder:
         """Return how many nodes there are for a case of a size, with what it asks for."""
         job = self.asked.bound(names)
         if self.test.run.oversubscribe and self.machine.scheduler in OVERCOMMITTING:
-            job = replace(job, options=(*job.options, OVERCOMMIT))
+            job = replace(job, oversubscribe=True)
         gpus = job.gpus_of_node(size.tasks_per_node)
         if self.asked.wants_missing(names):
             return Fit(0, " with GPUs", job)

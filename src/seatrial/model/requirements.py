@@ -425,8 +425,9 @@ def why_crowded(machine: Machine, kinds: Sequence[NodeGroup], case: Case) -> str
 
 def overcommits(machine: Machine, options: JobOptions) -> bool:
     """Return whether the scheduler is told to give a node more tasks than it has CPUs."""
-    said = (*machine.slurm.options, *options.options)
-    return machine.scheduler in OVERCOMMITTING and not {OVERCOMMIT, "-O"}.isdisjoint(said)
+    said = {*machine.slurm.options, *options.options}
+    is_told = options.oversubscribe or not said.isdisjoint({OVERCOMMIT, "-O"})
+    return is_told and machine.scheduler in OVERCOMMITTING
 
 
 def cpus_of(kind: NodeGroup) -> int:

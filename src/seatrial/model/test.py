@@ -616,6 +616,8 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     constraint: str | None = None
     #: They come after those of the machine.
     options: tuple[str, ...] = ()
+    #: Whether a node may get more tasks than it has CPUs.
+    oversubscribe: bool = False
 
     def gpus_of_node(self, tasks_per_node: int) -> int:
         """The GPUs that a run needs on each of its nodes."""

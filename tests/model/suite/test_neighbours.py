@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles, UsageError
+from seatrial.execute.tuning import prepare_tuning
 from seatrial.journal.events import RunJudged
 from tests.model.suite.helpers import Place
 from tests.programs import Done, Workplace
@@ -82,6 +85,10 @@ def test_a_fault_of_what_is_not_selected_is_told_and_stops_nothing(place: Workpl
         assert "left out: kf (not selected): " in listed.out
     placed = place.seatrial("place", "suite", "-m", str(place.machine), "-k", "sleepq")
     assert placed.code == 0 and "left out: kf (not selected): " in placed.out
+    for command in ("list", "place"):
+        chosen = ("suite", "-m", str(place.machine), "-k", "sleepq", "--format", "json")
+        done = place.seatrial(command, *chosen)
+        assert len(json.loads(done.out)) == 2 and "left out: kf (not selected): " in done.err
 
 
 def test_the_way_around_is_told_and_leads_there(place: Workplace) -> None:
@@ -137,8 +144,8 @@ def test_tuning_and_judging_need_one_test_alone(place: Workplace) -> None:
     file = place.folder / "tune.yaml"
     for test, told in (("sleepq", ""), ("kf", KF), ("bad", BAD), ("gone", "no test 'gone'")):
         file.write_text(yaml.safe_dump({**about, "test": test}))
-        done = place.seatrial("tune", "tune.yaml", "-m", str(place.machine), "--rehearse")
-        assert (done.code == 2) == bool(told) and told in done.err, done.said
+        with pytest.raises(InvalidFiles, match=told) if told else contextlib.nullcontext():
+            prepare_tuning(file, str(place.machine))
     assert place.run("-k", "osu", "--name", "t").code == 0
     assert place.seatrial("judge", "t").code == 0
     place.test("osu", run={"noodes": 2})

@@ -27,7 +27,7 @@ from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import node_names, unknown_features
-from seatrial.model.requirements import cpus_of, overcommits
+from seatrial.model.requirements import OVERCOMMIT, cpus_of, overcommits
 from seatrial.model.schedulers import Slurm, SlurmScheduler
 from seatrial.model.test import JobOptions
 
@@ -79,6 +79,7 @@ def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> 
     if job.tasks_per_node * job.threads > smallest and overcommits(machine, job.options):
         # Slurm refuses more tasks of a node than it has CPUs, whatever else is said.
         words = [word for word in words if not word.startswith(("--ntasks-per-node", "--cpus"))]
+        words.append(OVERCOMMIT)
     if job.exclusive:
         words.append("--exclusive")
     if job.node:
