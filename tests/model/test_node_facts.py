@@ -50,10 +50,17 @@ def test_sets_are_unfolded_as_the_library_unfolds_them(items: list[str]) -> None
     [
         *("n[1-", "n[1-,2]", "n[1-2]]", "n[2-1]", "n[01-100]", ".n[1-2]", "n[]", "[1-2", "n[a,b]"),
         *("n[0-999999999],n[999999999-1]", "n[0-999999999999999999999]", "n[0-999999999/2]"),
+        *("n[0-9_999_999_99]", "n[0 - 999999999]", "n[٠-٩٩٩٩٩٩٩٩٩]", "n[0-9,-1-999999999]"),
+        *("n[[0-999999999]]", "n" + "[" * 20_000, f"n[1-{'9' * 5000}]", "n[1-2]%s"),
+        *("n[1-2],*", "n1,@*", "n[1-2],@compute"),  # groups of the host that runs this
     ],
 )
 def test_what_is_no_node_set(text: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"node set|more than 100000 nodes"):
+        unfold(text)
     assert unfold_or_empty(text) == ()
+    assert time.process_time() - start < 2  # about 0.1
 
 
 @pytest.mark.parametrize(

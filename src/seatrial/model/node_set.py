@@ -20,10 +20,10 @@ from seatrial.model.file_model import checked
 MAX_NODES = 100_000
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
-_GROUP = re.compile(r"\[([^\]]*)\]")
+_FOLDED = re.compile(r"(?:[^,\[]|\[[^\[\]]*\])+")
+_GROUP = re.compile(r"\[([^\[\]]*)\]")
 _SPAN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
-_STEPS = re.compile(r"([0-9]+)-([0-9]+)(?:/([0-9]+))?")
+_STEPS = re.compile(r"\s*([0-9]{1,18})(?:-([0-9]{1,18})(?:/([0-9]{1,18}))?)?\s*")
 _NUMBER = re.compile(r"([0-9]+)")
 _PART = re.compile(r"([0-9]+|\[[0-9,-]+\])")
 _ITEM = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]|\[[0-9,-]+\])*")
@@ -47,7 +47,7 @@ def unfold(names: str) -> tuple[str, ...]:
         nodes = tuple(_names_in(boxes))
     else:
         try:
-            nodes = tuple(nodeset.NodeSet(names, resolver=None))
+            nodes = tuple(nodeset.NodeSet(names, resolver=nodeset.RESOLVER_NOGROUP))
         except (nodeset.NodeSetException, ValueError) as error:
             message = f"{names!r} is not a node set: {error}; write e.g. n[001-128]"
             raise ValueError(message) from error
@@ -157,20 +157,24 @@ def _ascending(numbers: Iterable[str]) -> list[str]:
 
 def _count(names: str) -> int:
     """Return the number of names in a node set, before they are written out; equal names count each
-    time, and what is not understood counts once."""
+    time. Raises ValueError for a range that is malformed."""
     total = 0
     for folded in _FOLDED.findall(names):
         number = 1
         for group in _GROUP.findall(folded):
-            number *= sum(map(_length, group.split(",")))
+            number *= sum(_length(span, names) for span in group.split(","))
         total += number
     return total
 
 
-def _length(span: str) -> int:
-    """Return how many numbers ``7``, ``1-128`` or ``1-128/2`` has, before they are written out."""
-    ends = _STEPS.search(span)
-    first, last, step = (int(each or 1) for each in ends.groups()) if ends else (1, 1, 1)
+def _length(span: str, names: str) -> int:
+    """Return how many numbers ``7``, ``1-128`` or ``1-128/2`` has, before they are written out.
+    Raises ValueError."""
+    ends = _STEPS.fullmatch(span)
+    if ends is None:
+        text = f"{names!r} is not a node set: a range {span!r}; write e.g. n[001-128]"
+        raise ValueError(text)
+    first, last, step = int(ends[1]), int(ends[2] or ends[1]), int(ends[3] or 1)
     return max(1, (last - first) // max(1, step) + 1)
 
 
