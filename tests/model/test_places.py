@@ -42,6 +42,9 @@ def test_the_topologies_of_slurm_25() -> None:
     assert "b1" in groups_of_topology(later.replace("true\n  tree", "false\n  tree"))
     ring = "# a comment\n- topology: t\n  ring: {rings: [{ring: r0, nodes: 'a[1-2],b'}]}\n"
     assert groups_of_topology(ring) == {"r0": "a[1-2],b"}
+    line = f"# {'#' * 200}\n#\n\n"
+    assert groups_of_topology(line + CONF) == LEAVES
+    assert groups_of_topology(line + text) == switches
 
 
 @pytest.mark.parametrize(
@@ -53,6 +56,8 @@ def test_the_topologies_of_slurm_25() -> None:
         ("- {topology: t, tree: {switches: [{switch: s, children: t}]}}", "", "no switch"),
         ("- {topology: t, tree: {switches: {switch: s}}}", "", "no switch"),
         ("- {topology: t, tree: {switches: [{switch: s, nodes: 'n[1-'}]}}", "", "s: "),
+        ("- {topology: t, tree: {switches: [{nodes: n1}]}}", "", "'n1'.* has no name; write sw"),
+        ("- {topology: t, block: {blocks: [n1, {block: b, nodes: n2}]}}", "", "'n1' has no name"),
         ("- topology: t\n  tree: [", "", "^line 2: is not valid YAML: a value or a closing"),
         ("- 1", "", "is no list of topologies"),
         ("SwitchName=s Nodes=n1", "t", "this is another file"),

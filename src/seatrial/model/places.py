@@ -20,7 +20,7 @@ from seatrial.model.nodes import node_names
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")
-_YAML = re.compile(r"(?:\s|#.*|---)*(?:-\s|\[)")  # a list
+_YAML = re.compile(r"(?:\s|#.*\n|---)*(?:-\s|\[)")  # a list
 # Of each kind of topology in a topology.yaml: the list of its units, and the key of their names.
 _LISTS = {"tree": ("switches", "switch"), "block": ("blocks", "block"), "ring": ("rings", "ring")}
 MAX_LEVELS = 32
@@ -145,20 +145,26 @@ def _joined(
 def _topology_in(text: str, name: str) -> dict[str, Any]:
     """Return the topology of that name; without one that of the cluster, which is the first with
     ``cluster_default``, else the first. Raises ValueError."""
-    faults = Faults()
-    document = parse(text.encode(), Path("line"), faults)
-    faulty = next(iter(faults.texts), "").replace("line:", "line ", 1)
-    listed = document.values() if document is not None and not faulty else None
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise ValueError(faulty or "is no list of topologies, as topology.yaml of Slurm is")
+    listed = _topologies_in(text)
     if name:
         named = [each for each in listed if str(each.get("topology")) == name]
         known = ", ".join(str(each.get("topology")) for each in listed)
         if not named:
             raise ValueError(f"by: there is no topology {name!r}; there are {known}")
-        return dict(named[0])
+        return named[0]
     default = [each for each in listed if each.get("cluster_default") is True]
-    return dict(next(iter(default or listed), {}))
+    return next(iter(default or listed), {})
+
+
+def _topologies_in(text: str) -> list[dict[str, Any]]:
+    """Return the topologies of a topology.yaml. Raises ValueError."""
+    faults = Faults()
+    document = parse(text.encode(), Path("line"), faults)
+    faulty = next(iter(faults.texts), "").replace("line:", "line ", 1)
+    listed = document.values() if document is not None and not faulty else None
+    if isinstance(listed, list) and all(isinstance(each, dict) for each in listed):
+        return listed
+    raise ValueError(faulty or "is no list of topologies, as topology.yaml of Slurm is")
 
 
 def _of_yaml(about: Mapping[str, Any]) -> Switches:
@@ -174,12 +180,15 @@ def _of_yaml(about: Mapping[str, Any]) -> Switches:
         )
     listed, key = _LISTS[kind]
     rows = about[kind].get(listed)
-    rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    units = [
-        Unit(str(row.get(key, "")), _folded(row.get("children")), _folded(row.get("nodes")))
-        for row in rows
-    ]
+    units = [_unit_of(row, key) for row in (rows if isinstance(rows, list) else [])]
     return _joined(units, key, [], _folded(about[kind].get("block_sizes")))
+
+
+def _unit_of(row: Any, key: str) -> Unit:
+    """Return the unit of a row; ``key`` is that of its name. Raises ValueError."""
+    if not isinstance(row, dict) or row.get(key) in (None, ""):
+        raise ValueError(f"{str(row)[:60]!r} has no name; write {key}: NAME beside its nodes")
+    return Unit(str(row[key]), _folded(row.get("children")), _folded(row.get("nodes")))
 
 
 def _folded(value: Any) -> str:
