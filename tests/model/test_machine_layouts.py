@@ -96,6 +96,12 @@ def test_without_a_layout_it_is_made_of_numbers() -> None:
             ":5: nodes[0].layout.domains: CPU 0 and its core",
         ),
         ("{sockets: [['0+1']], domains: ['0', '1']}", "", "its core must be in one NUMA domain"),
+        ("{sockets: [['0-3']], domains: ['0-1', '1-3']}", "", "CPU 1 is in two NUMA domains"),
+        (
+            "{sockets: [['0-3']], domains: ['0-3,9-12']}",
+            "",
+            "CPU 9 of a NUMA domain is in no socke",
+        ),
         ("{sockets: [['0']], domains: ['x']}", "", ":5: nodes[0].layout.domains: 'x' is no list"),
         ("{file: a.xml, sockets: [['0']]}", "", ":5: nodes[0].layout: give file or sockets, one"),
         ("{}", "", ":5: nodes[0].layout: give file or sockets, one of them"),

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple, TypeVar
 from xml.etree import ElementTree
 
@@ -161,15 +161,19 @@ def from_sockets(sockets: Sequence[Sequence[str]], domains: Sequence[str] = ()) 
     return checked(_in_domains(cores, domains) if domains else cores)
 
 
-def _in_domains(cores: Iterable[Core], domains: Sequence[str]) -> list[Core]:
+def _in_domains(cores: Sequence[Core], domains: Sequence[str]) -> list[Core]:
     """Return cores in the domains whose CPUs are given."""
     domain_of: dict[int, int] = {}
     for number, text in enumerate(domains):
-        for part in text.split(","):
-            domain_of.update(dict.fromkeys(_read_span(part.strip(), text), number))
+        for cpu in chain.from_iterable(_read_span(part.strip(), text) for part in text.split(",")):
+            if cpu in domain_of:
+                raise ValueError(f"CPU {cpu} is in two NUMA domains, or twice in one; remove one")
+            domain_of[cpu] = number
     for core in cores:
         if len({domain_of.get(cpu, -1) for cpu in core.cpus}) > 1 or core.cpus[0] not in domain_of:
             raise ValueError(f"CPU {core.cpus[0]} and its core must be in one NUMA domain")
+    if unknown := domain_of.keys() - {cpu for core in cores for cpu in core.cpus}:
+        raise ValueError(f"CPU {min(unknown)} of a NUMA domain is in no socket")
     return [core._replace(domain=domain_of[core.cpus[0]]) for core in cores]
 
 
