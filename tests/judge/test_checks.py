@@ -141,7 +141,8 @@ def test_labels_of_a_launcher_are_told_where_nothing_matches(tmp_path: Path) -> 
     for check in ({"value": r"^speed (\S+)", "equals": 5.0}, {"matches": "^speed"}):
         finding = find_fault(a_check(**check), tmp_path, 0)
         assert finding is not None and finding.text.endswith(
-            "; its lines have a launcher's labels: begin the pattern behind them, or print none"
+            "; its lines seem to have a launcher's labels: begin the pattern behind them, or print "
+            "none"
         )
 
 

@@ -72,8 +72,8 @@ def test_reduced_values_lie_within(values: list[float]) -> None:
         ("", r"metric r: nothing in stdout matches 'rate (\S+)'"),
         (
             "[1,0]<stdout>:\n[1,0]<stdout>:speed 1\n",
-            r"metric r: nothing in stdout matches 'rate (\S+)'; its lines have a launcher's "
-            "labels: begin the pattern behind them, or print none",
+            r"metric r: nothing in stdout matches 'rate (\S+)'; its lines seem to have a "
+            "launcher's labels: begin the pattern behind them, or print none",
         ),
         ("rate 1\nrate 2\n", r"metric r: stdout has 2 values for 'rate (\S+)'; add `reduce:`"),
         ("rate nan", "metric r: 'nan' is not a finite number"),

@@ -26,7 +26,7 @@ from seatrial.model.expand import expand
 from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine_file import Site
 from seatrial.model.requirements import told_orders, told_unlike
-from seatrial.model.select import idle_words
+from seatrial.model.select import compile_keyword, idle_words
 from seatrial.model.suite import Suite, load, recorded
 from seatrial.model.test import Case, Test
 from seatrial.units import count, listed
@@ -94,15 +94,18 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
 
 
 def _meanwhile(suite: Suite, cases: Sequence[Case], keyword: str, faults: Faults) -> str:
-    """Return how the selected cases of tests without faults can be run; "" if there are none, or a
-    fault is of no test."""
+    """Return how the selected cases of tests without faults can be run; "" if there are none, a
+    fault is of no test, or the words for it would leave out one of these cases, too."""
     broken = {name: own for name, own in suite.faults.items() if own.found.keys() & faults.found}
     of_tests = {text for own in broken.values() for text in own.found}
-    is_left = any(case.test not in broken for case in cases)
-    if not is_left or faults.found.keys() - of_tests or len(broken) > MAX_NAMED:
+    left = [case for case in cases if case.test not in broken]
+    if not left or faults.found.keys() - of_tests or len(broken) > MAX_NAMED:
         return ""
     without = [f"not {name}" for name in broken]
     others = " and ".join([f"({keyword})", *without] if keyword else without)
+    keep = compile_keyword(others)
+    if not all(keep(case, suite.tests[case.test]) for case in left):
+        return ""
     return f"Without {listed([*broken], MAX_NAMED)}: -k {shlex.quote(others)}"
 
 

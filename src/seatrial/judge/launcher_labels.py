@@ -49,7 +49,9 @@ def remedy_for(text: str) -> str:
     _, ranks = without_labels(text)
     if not ranks:
         return ""
-    return "; its lines have a launcher's labels: begin the pattern behind them, or print none"
+    return (
+        "; its lines seem to have a launcher's labels: begin the pattern behind them, or print none"
+    )
 
 
 def _has_label(text: str) -> bool:

@@ -96,7 +96,10 @@ def test_the_way_around_is_told_and_leads_there(place: Workplace) -> None:
     assert "Without kf, mode: -k '(not bad and not heir) and not kf and not mode'" in done.err
     way = "(not bad and not heir) and not kf and not mode"
     assert place.seatrial("list", "suite", "-m", str(place.machine), "-k", way).code == 0
-    alone = place.seatrial("list", "suite", "-m", str(place.machine), "-k", "kf")
+    place.test("kf-2", "true")  # `not kf` would leave it out, too
+    done = place.seatrial("list", "suite/", "-m", str(place.machine), "-k", "not bad and not heir")
+    assert done.err.endswith("2 faults; nothing was done.\n")
+    alone = place.seatrial("list", "suite", "-m", str(place.machine), "-k", "kf and not kf-2")
     assert alone.err.endswith("1 fault; nothing was done.\n")  # nothing is left without it
 
 

@@ -30,6 +30,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
 )
 from seatrial.plugins.importers.reframe.results import ReframeFigure
 from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest
+from seatrial.units import count
 
 SOURCES = "src"  # the folder of a test's sources
 UNFINISHED = "unfinished"  # the name of the check that fails until a person has finished a test
@@ -120,9 +121,9 @@ class TestWriter(CaseTexts):
         """Yield the lines of a test that a person must finish: the parts that are understood, and
         beside them, as comments, the statements that are not."""
         test = self.test
-        number = len({refusal.source or refusal.text for refusal in test.refusals})
-        yield f"# UNFINISHED: {number} parts of {test.name} are not translated (see import.md).\n"
-        yield "# They stand below as comments. When they are written, remove the key toolchains\n"
+        lost = count(len({each.source or each.text for each in test.refusals}), "part")
+        yield f"# UNFINISHED: {lost} of {test.name} without a translation (see import.md).\n"
+        yield "# Write what stands below as comments; then remove the key toolchains\n"
         yield f"# and the check {UNFINISHED}.\n"
         if test.kind == "CompileOnlyRegressionTest":
             yield "# A test that only builds has no key run and no key verify: remove these, too.\n"
