@@ -118,6 +118,7 @@ def test_figures(figure: Deferred, keys: dict[str, str]) -> None:
         sn("assert_eq", sn("extractsingle", r"(a)\1", OUT, 1, FLOAT), 1),
         sn("assert_eq", sn("extractsingle", *ONE), True),
         sn("any", [sn("assert_found", "x", OUT)]),
+        *(0, "", [], False, None),
     ],
 )
 def test_what_is_no_check_is_refused(sanity: Any) -> None:

@@ -46,12 +46,10 @@ _STREAMS = ("stdout", "stderr")
 def checks_of(sanity: object, plain: Collection[str] = ()) -> list[Keys]:
     """Return the checks that say what a sanity function does. Parameters of ``plain`` have values
     that mean themselves in a pattern: these stand in it by their names. Raises NotProvable."""
-    if isinstance(sanity, bool) or sanity is None:
+    if not isinstance(sanity, Deferred):
         if sanity:
             return []
-        raise NotProvable(0, f"its sanity function returns {sanity}", _CHECKS)
-    if not isinstance(sanity, Deferred):
-        return []  # a value that is true
+        raise NotProvable(0, f"its sanity function returns {shown(sanity)}", _CHECKS)
     signs = {name: chr(_FIRST_SIGN + at) for at, name in enumerate(sorted(plain))}
     checks = list(_checks(_marked(sanity, signs)))
     for name, sign in signs.items():
