@@ -122,6 +122,8 @@ def test_nodes_of_a_role_are_as_most_of_another() -> None:
     assert judged({"l1": {"x.y": "1"}}, one, roles).judged == 0
     split = {**nodes, "n1": {"x.y": "2"}, "n2": {"x.y": "7"}}
     assert not judged(split, one, roles).findings, "no value is that of most"
+    assert judged(split, one, roles).partly == ("r",)
+    assert judged(split, one, roles).idle == [("r", "no value of x.y is that of most of compute")]
     halves = {name: facts for name, facts in nodes.items() if name in ("n1", "n4", "l2")}
     assert not judged(halves, one, roles).findings, "nor is it that of half"
 
@@ -363,6 +365,23 @@ def test_the_shipped_rules_find_what_is_wrong_with_lustre(
     found = judge(of_nodes(lustre(n2=changed)), load(), {"o1": "oss"}).findings
     assert {each.rule for each in found} == rules
     assert {each.nodes for each in found} <= {"n2"}
+
+
+def test_servers_that_did_not_tell_a_fact_are_no_servers_without_it() -> None:
+    def found(*servers: str) -> tuple[list[str], list[str]]:
+        nodes = {"n1": {"ptlrpc.at_min": "65"}, "n2": {"ptlrpc.at_min": "65"}}
+        nodes |= {f"o{i}": {"ptlrpc.at_min": value} for i, value in enumerate(servers) if value}
+        nodes |= {f"o{i}": {"x.y": "1"} for i, value in enumerate(servers) if not value}
+        roles = dict.fromkeys((name for name in nodes if name[0] == "o"), "oss")
+        judgement = judge(of_nodes(nodes), load(), roles)
+        reasons = [why for name, why in judgement.idle if name == "at-min-same-as-servers"]
+        of_rule = [one for one in judgement.findings if one.rule == "at-min-same-as-servers"]
+        return [one.nodes for one in of_rule], reasons[-1:]
+
+    assert found("", "") == ([], ["no node of oss told ptlrpc.at_min"])
+    assert found("40", "")[0] == ["n[1-2]"], "the other server tells nothing"
+    assert found("65", "40") == ([], ["no value of ptlrpc.at_min is that of most of oss"])
+    assert found("65", "65") == ([], [])
 
 
 # C5: the LND's timeout is the paper's, the other two are ours, in the paper's order.

@@ -66,6 +66,10 @@ def test_clients_and_servers_of_two_files_are_judged_together(place: Workplace) 
     assert [(each["rule"], each["nodes"]) for each in found] == [
         ("peer-credits-same-as-servers", "n1")
     ]
+    (place.folder / "machines" / "here.yaml").write_text("machine: here\nnodes: {}\n")
+    done = place.seatrial("lint", "n1", "-m", "here")
+    assert done.code == 3, "its roles are not known"
+    assert "here.yaml:2: " in done.err and "no role and group of a node counts" in done.err
 
 
 def test_what_lnet_generates_is_linted_clean(place: Workplace) -> None:

@@ -24,7 +24,7 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.errors import InvalidFiles, SeatrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.detect import find_machine, states
 from seatrial.execute.toolchains import COLLECTION
@@ -465,18 +465,20 @@ def source_of(
         table = with_rates(table, facts.read(earlier))
     source = ", ".join([*(one.trial for one in trials), *map(str, files)])
     drift.require_nodes(table, source)
-    return MachineFacts(source, *_machine_of(trials, machine), table)
+    return MachineFacts(source, *_machine_of(trials, machine, table.troubles), table)
 
 
-def _machine_of(trials: Sequence[changed.Collection], machine: str) -> tuple[str, Machine | None]:
+def _machine_of(
+    trials: Sequence[changed.Collection], machine: str, troubles: list[str]
+) -> tuple[str, Machine | None]:
     """Return the machine of collections, the one that is asked for if one is, with its description:
-    by the record of a trial, else by the machine's file."""
+    by the record of a trial, else by the machine's file, whose faults are added to ``troubles``."""
     described = next(filter(None, (one.description() for one in trials)), None)
     if not machine and trials:
         machine = trials[0].machine
     elif described is not None and described.machine != machine:
         described = None
-    return machine, described or _described(machine)
+    return machine, described or _described(machine, troubles)
 
 
 def _collection(store: Store, name: str) -> changed.Collection:
@@ -492,11 +494,16 @@ def _files_before(store: Store, trials: Sequence[changed.Collection]) -> Iterato
             yield from earlier.files if (earlier := changed.before(store, one)) else ()
 
 
-def _described(machine: str) -> Machine | None:
+def _described(machine: str, troubles: list[str]) -> Machine | None:
     try:
         return find_machine(machine).machine if machine else None
+    except InvalidFiles as error:
+        troubles.append(
+            f"{error.faults[0]}; until it is mended, no role and group of a node counts"
+        )
     except SeatrialError:
-        return None
+        pass
+    return None
 
 
 def tell_troubles(table: FactTable) -> None:

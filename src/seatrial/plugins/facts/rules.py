@@ -332,20 +332,33 @@ class _Judge:
 
     def _alike_role(self, rule: Rule, chosen: FactTable) -> Iterator[Finding]:
         """Yield the nodes that differ from more than half of the nodes of another role."""
-        of_role = [node for node in self.table.nodes if self.roles[node] == rule.as_role]
-        others = self.table.only(of_role)
-        if not of_role:
+        others = self.table.only(n for n in self.table.nodes if self.roles[n] == rule.as_role)
+        if not others.nodes:
             self._nothing(rule, f"no node of {rule.as_role} told its facts")
             return
-        for key in chosen.keys:
-            usual, alike = next(iter(others.folded(key).items()))
-            if 2 * len(alike) <= len(of_role):
-                continue
+        for key, usual in self._usual_values(rule, chosen.keys, others):
             for value, nodes in chosen.folded(key).items():
                 if not USUAL.near(key, value, usual):
                     has = f"most of {rule.as_role} have {usual or 'none'}"
                     self._tell(rule, [key], nodes)
                     yield rule, nodes, f"{key} is {value or 'missing'}; {has}"
+
+    def _usual_values(
+        self, rule: Rule, keys: Iterable[str], others: FactTable
+    ) -> Iterator[tuple[str, str | None]]:
+        """Yield the value of each fact on more than half of the nodes of another role; tell where
+        there is none. Of a fact that the condition of the rule names, nodes without it are left
+        out."""
+        needed = compile_rule(rule.where).names if rule.where else ()
+        for key in keys:
+            having = others.having(key) if key in needed else others
+            usual, alike = next(iter(having.folded(key).items()), (None, []))
+            if 2 * len(alike) > len(having.nodes):
+                yield key, usual
+            elif alike:
+                self._partly(rule, f"no value of {key} is that of most of {rule.as_role}")
+            else:
+                self._partly(rule, f"no node of {rule.as_role} told {key}")
 
     def _apart(self, rule: Rule) -> Iterator[Finding]:
         """Yield the nodes that have all of the roles that must be apart."""
