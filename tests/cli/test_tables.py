@@ -98,6 +98,9 @@ def test_the_common_part_of_cases() -> None:
     assert parts_of_cases(["a{x=1}@g", "a{x=2}@g"]) == ("a@g", ["x=1", "x=2"])
     assert parts_of_cases(["a{x=1,y=2}@g", "b{y=2}@g"]) == ("y=2@g", ["a{x=1}", "b"])
     assert parts_of_cases(["a@g", "a@h"]) == ("a", ["@g", "@h"])
+    commas = ["a{x=[1,2],n=4}", "a{x=[1,3],n=4}"]
+    assert parts_of_cases(commas) == ("a{n=4}", ["x=[1,2]", "x=[1,3]"])
+    assert parts_of_cases(["a{x=p,q,n=4}", "a{x=p,r,n=4}"]) == ("a{n=4}", ["x=p,q", "x=p,r"])
     nothing = [
         ["a@g", "a@g"],
         ["a", "b"],

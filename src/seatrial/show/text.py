@@ -54,6 +54,7 @@ _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=\w[\-.:])(?![\d>])")
 
 _CASE = re.compile(r"([^\s{}@]+)(?:\{(.*)\})?(?:@(\S+))?")  # its test, parameters, toolchain
+_NEXT_SETTING = re.compile(r",(?=\w+=)")  # other commas are of a value
 
 # ---- pages --------------------------------------------------------------------------------
 
@@ -257,7 +258,8 @@ class _CaseName(NamedTuple):
         match = _CASE.fullmatch(text)
         if match is None:
             return None
-        return cls(match[1], tuple(match[2].split(",")) if match[2] else (), match[3] or "")
+        settings = tuple(_NEXT_SETTING.split(match[2])) if match[2] else ()
+        return cls(match[1], settings, match[3] or "")
 
     def common(self, other: _CaseName) -> _CaseName:
         """Return what another name has, too."""
