@@ -838,6 +838,8 @@ def test_an_exclusive_run_beside_another_trial_is_told(place: Workplace) -> None
     assert at_end.startswith("note 3 exclusive runs had company on this host, of ")
     assert single.out.count("\nnote ") == 1
     assert not place.alerts("one")
+    for question in (("show", "--last", "two"), ("export", "two", "--format", "junit")):
+        assert "runs of other trials were beside it: " in place.seatrial(*question).out
 
 
 def test_what_k_rules_out_is_not_told_as_left_out(place: Workplace) -> None:

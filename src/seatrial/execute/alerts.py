@@ -316,6 +316,11 @@ class Company:
         )
         return AlertRaised(kind="disturbed", subject=update.run_id, text=text)
 
+    def notice(self, run_id: str) -> str:
+        """Return the words beside the verdict of a run that had company."""
+        others = sorted(map(os.path.basename, self._others_of[run_id]))
+        return f"runs of other trials were beside it: {listed(others, MAX_NAMED)}"
+
     def at_end(self) -> AlertRaised | None:
         """Return the alert that counts the runs, None where people know all of them."""
         if len(self._others_of) < 2:

@@ -353,6 +353,7 @@ class Driver:
         elif isinstance(update, Disturbed):
             if alert := self._company.met(update):
                 self.ledger.note(alert)
+            self.ledger.notices[update.run_id] = self._company.notice(update.run_id)
         elif isinstance(update, NodesDown):
             self.ledger.note(events.NodeDown(nodes=update.nodes, reason=update.reason))
         elif isinstance(update, NodesUp):

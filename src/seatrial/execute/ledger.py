@@ -86,6 +86,8 @@ class Ledger:
         self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
+        #: what is noticed of a run beside its verdict, by its id
+        self.notices: dict[str, str] = {}
         self.references: References | None = None  # that people corrected
         self.answered: set[str] = set()  # files of requests
         self.issues = 0  # the number of the latest
@@ -201,6 +203,7 @@ class Ledger:
         case, cause = self.case(run_id), outcome.cause
         code, reason = outcome.code, outcome.reason
         code, reason, known = self._known.judged(case, code, reason, time, cause.text)
+        reason = "; ".join(filter(None, (reason, self.notices.pop(run_id, ""))))
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
             events.RunJudged(

@@ -187,6 +187,7 @@ def _words_of(case: CaseRow, run: RunRow, figures: Sequence[MetricRow]) -> dict[
     words = {"run_id": run.run_id, "job_id": run.job_id, "nodes": run.nodes, "path": run.path}
     words |= {"toolchain": case.toolchain, "cause": run.cause, "advice": run.advice}
     words |= {"exit code": str(run.exit_code) if run.exit_code else ""}
+    words |= {"notice": run.why if run.code == codes.PASS.number else ""}
     words |= {f"parameter {name}": str(value) for name, value in case.parameters.items()}
     words |= {"target": run.target, "stage": run.stage, "first verdict": run.first_verdict}
     for figure in figures:
