@@ -208,6 +208,11 @@ def test_compilers_and_flags_refer_to_variables_of_modules_too(place: Workplace)
     assert done.code == 0, done.said
     flags = "-O2 -I/opt/h d f/include -I${NO_SUCH}/x|-L/top/lib -Wl,-rpath,'$ORIGIN/lib' $$H"
     assert (place.run_folder("t") / "stdout").read_text() == f"{flags}|/top/bin/cc\n" * 2
+    own = {"CFLAGS": "$CFLAGS -g", "LDFLAGS": "-s"}  # of the test: it replaces the toolchain's
+    place.test("t", say, environment=own, toolchains=["c"])
+    assert place.run("--name", "u").code == 0
+    told = "-O2 -I/opt/h d f/include -I${NO_SUCH}/x -g|-s|/top/bin/cc\n"
+    assert (place.run_folder("t", "u") / "stdout").read_text() == told
 
 
 def test_a_launcher_line_has_no_variables(place: Workplace) -> None:

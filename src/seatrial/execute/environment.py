@@ -148,20 +148,29 @@ def toolchain_variables(machine: Machine, test: Test, name: str) -> dict[str, Sc
 
 def preamble(machine: Machine, test: Test, toolchain: str) -> str:
     """Return set-up and modules in the order machine, toolchain, test; then their environments,
-    which can thus replace what a module set."""
+    which can thus replace what a module or the toolchain set; then the flags of the toolchain that
+    refer to variables, without those that an environment sets."""
     chain = toolchain_of(machine, test, toolchain)
     text = f"{machine.setup.rstrip()}\n" if machine.setup.strip() else ""
     text += module_lines([*machine.modules, *chain.modules, *test.modules])
-    text += environment_lines(*environments(machine, test, toolchain))
-    return text + _flag_lines(toolchain_variables(machine, test, toolchain))
+    layers, flags = environments(machine, test, toolchain), _flags_of(machine, test, toolchain)
+    replaced = {name: flags[name] for layer in layers for name in layer if name in flags}
+    others = {name: value for name, value in flags.items() if name not in replaced}
+    return text + _flag_lines(replaced) + environment_lines(*layers) + _flag_lines(others)
+
+
+def _flags_of(machine: Machine, test: Test, toolchain: str) -> dict[str, Scalar]:
+    """Return the compilers and flags of a toolchain that refer to variables."""
+    variables = toolchain_variables(machine, test, toolchain)
+    return {name: value for name, value in variables.items() if references_of(value)}
 
 
 def _flag_lines(variables: Mapping[str, Scalar]) -> str:
     """Return bash that replaces ``$NAME`` and ``${NAME}`` in the compilers and flags of a
     toolchain, now that modules are loaded. One that is not set stays as it is written, and so do
     those of the linker."""
-    pairs = [(name, str(value)) for name, value in variables.items() if references_of(value)]
-    return "".join(f"export {name}={_flags(text)}\n" for name, text in pairs)
+    pairs = variables.items()
+    return "".join(f"export {name}={_flags(str(value))}\n" for name, value in pairs)
 
 
 _NOT_REPLACED = ("", "ORIGIN", "LIB", "PLATFORM")  # $$ is a matter of make; of ld.so(8)
