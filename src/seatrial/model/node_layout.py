@@ -163,18 +163,24 @@ def from_sockets(sockets: Sequence[Sequence[str]], domains: Sequence[str] = ()) 
 
 def _in_domains(cores: Sequence[Core], domains: Sequence[str]) -> list[Core]:
     """Return cores in the domains whose CPUs are given."""
-    domain_of: dict[int, int] = {}
-    for number, text in enumerate(domains):
-        for cpu in chain.from_iterable(_read_span(part.strip(), text) for part in text.split(",")):
-            if cpu in domain_of:
-                raise ValueError(f"CPU {cpu} is in two NUMA domains, or twice in one; remove one")
-            domain_of[cpu] = number
+    domain_of = _read_domains(domains)
     for core in cores:
         if len({domain_of.get(cpu, -1) for cpu in core.cpus}) > 1 or core.cpus[0] not in domain_of:
             raise ValueError(f"CPU {core.cpus[0]} and its core must be in one NUMA domain")
     if unknown := domain_of.keys() - {cpu for core in cores for cpu in core.cpus}:
         raise ValueError(f"CPU {min(unknown)} of a NUMA domain is in no socket")
     return [core._replace(domain=domain_of[core.cpus[0]]) for core in cores]
+
+
+def _read_domains(domains: Sequence[str]) -> dict[int, int]:
+    """Return the number of the domain of each CPU."""
+    domain_of: dict[int, int] = {}
+    for number, text in enumerate(domains):
+        for cpu in chain.from_iterable(_read_span(part.strip(), text) for part in text.split(",")):
+            if cpu in domain_of:
+                raise ValueError(f"CPU {cpu} is in two NUMA domains, or twice in one; remove one")
+            domain_of[cpu] = number
+    return domain_of
 
 
 def _read_cores(text: str) -> list[tuple[int, ...]]:
@@ -304,14 +310,19 @@ def _levels(text: str) -> list[_Level]:
             raise ValueError(f"{text[end:].strip()!r} is not hwloc's notation; {_EXAMPLE}")
         end = match.end()
         levels.append(_level(match, text))
-    memory = [place for place, level in enumerate(levels) if level.kind == _MEMORY]
-    for place in memory:  # of several the deepest is that of a core
-        kind = "numa" if place == memory[-1] else ""
-        levels[place] = levels[place]._replace(kind=kind)
+    _choose_memory(levels)
     for kind in ("socket", "numa", "core", "pu"):
         if sum(level.kind == kind for level in levels) > 1:
             raise ValueError(f"{text!r} has two words for {kind}; {_EXAMPLE}")
     return levels
+
+
+def _choose_memory(levels: list[_Level]) -> None:
+    """Make the deepest of several memories the NUMA domain of a core."""
+    memory = [place for place, level in enumerate(levels) if level.kind == _MEMORY]
+    for place in memory:
+        kind = "numa" if place == memory[-1] else ""
+        levels[place] = levels[place]._replace(kind=kind)
 
 
 def _level(match: re.Match[str], text: str) -> _Level:

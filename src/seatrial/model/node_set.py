@@ -79,15 +79,19 @@ def _numbers(part: str) -> list[str]:
     numbers: list[str] = []
     for text in part.strip("[]").split(","):
         span = _SPAN.fullmatch(text)
-        if span is None:
+        found = _numbers_of(span[1], span[2] or span[1]) if span else []
+        if not found:
             return []
-        first, last = span[1], span[2] or span[1]
-        padded = _padding(first) or _padding(last)
-        if (padded and len(first) != len(last)) or int(last) < int(first):
-            return []
-        width = len(first) if padded else 0
-        numbers += [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
+        numbers += found
     return _ascending(numbers) if "," in part else numbers
+
+
+def _numbers_of(first: str, last: str) -> list[str]:
+    padded = _padding(first) or _padding(last)
+    if padded and len(first) != len(last):
+        return []
+    width = len(first) if padded else 0
+    return [f"{number:0{width}}" for number in range(int(first), int(last) + 1)]
 
 
 def _names_in(boxes: Mapping[Words, Sequence[Box]]) -> Iterator[str]:

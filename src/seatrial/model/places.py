@@ -45,11 +45,14 @@ class Switches(NamedTuple):
         levels: list[Units] = [{**self.nodes}]
         for height in range(1, max(heights.values(), default=0) + 1):
             names = [name for name, its in heights.items() if its == height]
-            joined: Units = {name: self._nodes(name) for name in names}
-            seen = {node for nodes in joined.values() for node in nodes}
-            kept = {name: nodes for name, nodes in levels[-1].items() if not seen.issuperset(nodes)}
-            levels.append({**kept, **joined})
+            levels.append(self._joined(names, levels[-1]))
         return levels[:-1] if len(levels) > 1 and len(levels[-1]) == 1 else levels
+
+    def _joined(self, names: Iterable[str], below: Units) -> Units:
+        """Return the units of these names, and those of the level below that are in none."""
+        joined: Units = {name: self._nodes(name) for name in names}
+        seen = {node for nodes in joined.values() for node in nodes}
+        return {**{n: nodes for n, nodes in below.items() if not seen.issuperset(nodes)}, **joined}
 
     def _check(self) -> None:
         above: dict[str, str] = {}

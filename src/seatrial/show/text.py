@@ -15,7 +15,7 @@ import shutil
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, reduce
 from itertools import zip_longest
@@ -168,9 +168,7 @@ def table_text(table: Table) -> str:
 
 
 def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    cells = zip(*rows, strict=True) if columns else ()
-    filled = [_TextColumn(*each) for each in zip(columns, cells, strict=True)]
-    filled = [column for column in filled if any(column.cells)]
+    filled = _filled(columns, rows)
     room = screen_width()
     filled, shared = _without_shared(filled, room)
     kept = _that_fit(filled, room)
@@ -183,6 +181,13 @@ def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> It
         yield from _lines(kept, widths, row)
     if spared := [column.title for column in filled if column not in kept]:
         yield from fold(f"(too narrow to show {', '.join(spared)})", room)
+
+
+def _filled(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[_TextColumn]:
+    """Return the columns that have a text in some row."""
+    cells = zip(*rows, strict=True) if columns else ()
+    texts = [_TextColumn(*each) for each in zip(columns, cells, strict=True)]
+    return [column for column in texts if any(column.cells)]
 
 
 class _TextColumn:
@@ -225,21 +230,21 @@ def _without_shared(columns: list[_TextColumn], room: int) -> tuple[list[_TextCo
     that makes room, and what it is."""
     if not room or _fits(columns, room) or len(columns[0].cells) < 2:
         return columns, []
-    kept: dict[int, _TextColumn] = {}
-    shared: dict[int, str] = {}
-    for place, column in enumerate(columns):
-        common, rest = parts_of_cases(column.cells)
-        if common:
-            shared[place] = common
-        kept[place] = _TextColumn(column.column, rest)
-    while not _fits(kept.values(), room) and len(kept) > 1:
-        alike = [place for place, column in kept.items() if len(set(column.cells)) == 1]
-        if not alike:
-            break
+    parts = [parts_of_cases(column.cells) for column in columns]
+    shared = {place: common for place, (common, _) in enumerate(parts) if common}
+    pairs = zip(columns, parts, strict=True)
+    kept = {i: _TextColumn(one.column, rest) for i, (one, (_, rest)) in enumerate(pairs)}
+    while not _fits(kept.values(), room) and (alike := _alike(kept)):
         widest = max(alike, key=lambda place: kept[place].widest)
         gone = kept.pop(widest)
         shared[widest] = f"{gone.title} {gone.cells[0]}".strip()
     return list(kept.values()), [shared[place] for place in sorted(shared)]
+
+
+def _alike(columns: Mapping[int, _TextColumn]) -> list[int]:
+    """Return the places of columns that have the same text in all rows; none if one is left."""
+    alike = [place for place, column in columns.items() if len(set(column.cells)) == 1]
+    return alike if len(columns) > 1 else []
 
 
 def _fits(columns: Iterable[_TextColumn], room: int) -> bool:

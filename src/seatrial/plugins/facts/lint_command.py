@@ -127,6 +127,13 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
     for finding in judged.waived:
         nodes = plain_line(finding.nodes) or "the machine"
         click.echo(f"waived: {finding.rule} on {nodes}: {finding.waived}")
+    _print_idle(judged)
+    findings = count(len(judged.findings), "finding") if judged.findings else "no findings"
+    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {findings}")
+
+
+def _print_idle(judged: RuleJudgement) -> None:
+    """Print the rules that judged not all nodes with the reason, and those that judged none."""
     for name, reason in judged.idle[:MAX_FINDINGS]:
         if name in judged.partly:
             part = "" if reason.startswith(LEFT_OUT) else "not judged on all nodes: "
@@ -134,8 +141,6 @@ def print_judgement(judged: RuleJudgement, about: str) -> None:
     idle = sorted({name for name, _ in judged.idle} - {*judged.partly})
     if idle:
         click.echo(folded(f"not judged for want of facts: {', '.join(idle)}"))
-    findings = count(len(judged.findings), "finding") if judged.findings else "no findings"
-    click.echo(f"{plain_line(about)}, {count(judged.judged, 'rule')}: {findings}")
 
 
 def _print(finding: RuleFinding) -> None:

@@ -280,13 +280,8 @@ class _Judge:
             return
         for row in self._differences(chosen):
             others = row.others if rule.drain else self._not_told(row)
-            if row.agreed:
-                usual = f"most have {row.usual or 'none'}"
-                for value, nodes in others.items():
-                    yield rule, nodes, f"{row.key} is {value or 'missing'}; {usual}"
-            elif len(others) > 1:
-                nodes = [node for on in others.values() for node in on]
-                yield rule, nodes, _no_usual(row.key, others)
+            for nodes, text in _told_difference(row, others):
+                yield rule, nodes, text
 
     def _not_told(self, row: FactDifference) -> Values:
         """Return the nodes that differ by their values, without those of which it was told."""
@@ -520,12 +515,12 @@ class _Judge:
         starts = np.searchsorted(of_node.ravel()[order], np.arange(len(kinds) + 1))
         for i, kind in enumerate(kinds.tolist()):
             nodes = [part.nodes[j] for j in order[starts[i] : starts[i + 1]]]
-            lacking = [key for key, number in zip(keys, kind, strict=True) if number < 0]
-            if lacking:
-                yield nodes, None, lacking[0]
+            line_of = dict(zip(keys, kind, strict=True))
+            if lacking := next((key for key, line in line_of.items() if line < 0), ""):
+                yield nodes, None, lacking
                 continue
-            values = (_value(part.lines[number][1]) for number in kind)
-            yield nodes, {**self.fixed, **dict(zip(keys, values, strict=True))}, ""
+            values = {key: _value(part.lines[line][1]) for key, line in line_of.items()}
+            yield nodes, {**self.fixed, **values}, ""
 
 
 def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, int]:
@@ -542,6 +537,15 @@ def _counts(roles: Mapping[str, str], groups: Mapping[str, str]) -> dict[str, in
                 of_group[groups[node]] += 1
             counts[f"uneven.{role}"] = max(of_group.values()) - min(of_group.values())
     return counts
+
+
+def _told_difference(row: FactDifference, others: Values) -> Iterator[tuple[list[str], str]]:
+    """Yield the nodes that differ in a fact, with their value; without a usual one, all at once."""
+    if row.agreed:
+        for value, nodes in others.items():
+            yield nodes, f"{row.key} is {value or 'missing'}; most have {row.usual or 'none'}"
+    elif len(others) > 1:
+        yield [node for on in others.values() for node in on], _no_usual(row.key, others)
 
 
 def _no_usual(key: str, values: Values) -> str:

@@ -6,6 +6,7 @@ name that each site chooses.
 """
 
 import re
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -41,10 +42,8 @@ def detect_gridengine(name: str | None) -> tuple[Machine, str]:
         launcher=Launcher(kind="none" if has_launcher else "mpirun"),
         toolchains=toolchains,
     )
-    known = {name for kind in kinds for name in unfold(kind.names)}
-    unknown = [host.name for host in hosts if host.name in known and not _sockets_known(host)]
-    hint = sockets_hint("Grid Engine", "m_socket is m_core", unknown)
-    return replace(machine, gridengine=GridEngine(parallel=_parallel())), found.comments + hint
+    comments = found.comments + _hint_of_sockets(hosts, kinds)
+    return replace(machine, gridengine=GridEngine(parallel=_parallel())), comments
 
 
 def _kind(host: HostSeen) -> NodeGroup | None:
@@ -69,6 +68,13 @@ def _sockets_known(host: HostSeen) -> bool:
     """Return whether the sockets of a host are known. In a virtual machine each core may count as
     one."""
     return host.value("m_socket") < max(2, host.value("m_core"))
+
+
+def _hint_of_sockets(hosts: Iterable[HostSeen], kinds: Iterable[NodeGroup]) -> str:
+    """Return the comment on the hosts of a machine whose sockets are not known."""
+    known = {name for kind in kinds for name in unfold(kind.names)}
+    unknown = [host.name for host in hosts if host.name in known and not _sockets_known(host)]
+    return sockets_hint("Grid Engine", "m_socket is m_core", unknown)
 
 
 def _parallel() -> dict[str, str | int]:
