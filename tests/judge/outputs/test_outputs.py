@@ -389,6 +389,12 @@ REFUSALS = [
         "   fasbw   busbw #wrong     time",
         "not known",
     ),
+    (
+        "nvbandwidth.out",
+        "Running host_to_device_memcpy_ce.",
+        "Running",
+        "of its first test case is",
+    ),
     ("nvbandwidth.out", "  276.07", "  176.07", "says SUM .*_read1 1657.53, but its matrix gives"),
     ("nvbandwidth.out", "  276.07", "  27x.07", "but its matrix gives"),
     ("nvbandwidth.out", "SUM host_device_latency_sm", "SM", "no whole matrix of 'host_device_lat"),

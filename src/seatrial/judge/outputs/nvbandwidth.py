@@ -41,7 +41,9 @@ def parse(text: str) -> list[MetricValue]:
     once(_END, text, "closing line 'NOTE: The reported results'")
     if failed := _FAILED.search(text):
         raise ValueError(f"nvbandwidth says {shown(failed[0])}")
-    _, *runs = _RUNNING.split(text)
+    before, *runs = _RUNNING.split(text)
+    if _SUM.search(before):
+        raise ValueError("the line 'Running ...' of its first test case is missing, or not whole")
     figures: list[MetricValue] = []
     for testcase, block in zip(runs[::2], runs[1::2], strict=True):
         _, *matrices = _MATRIX.split(block)
