@@ -155,33 +155,46 @@ class TestWriter(CaseTexts):
         test = self.test
         yield f"# Imported from {comment(test.module.path.name)}:{test.line} of ReFrame.\n"
         yield f"app: {_json(test.name)}\n"
-        about = [each for each in self.values("descr") if not is_of_machine(each)] or [""]
-        if about[0] and all(str(each) == str(about[0]) for each in about):
-            yield f"about: {_json(' '.join(str(about[0]).split()))}\n"
+        if (about := self._about()) is not None:
+            yield f"about: {_json(about)}\n"
+        if tags := self._tags():
+            yield f"tags: {_json(tags)}\n"
+
+    def _about(self) -> str | None:
+        """Return the description that all cases share; None if there is none."""
+        given = [each for each in self.values("descr") if not is_of_machine(each)]
+        if not given or not given[0] or any(str(each) != str(given[0]) for each in given):
+            return None
+        return " ".join(str(given[0]).split())
+
+    def _tags(self) -> list[str]:
+        """Return the tags that all cases share; those with blanks are left out."""
         tags = [
             {str(tag) for tag in self.words(case, "tags") if not is_of_machine(tag)}
             for case in self.cases
         ]
-        shared = sorted(set.intersection(*tags))
-        words = [tag for tag in shared if tag.strip() and not any(c.isspace() for c in tag)]
-        if words:
-            yield f"tags: {_json(words)}\n"
+        return [tag for tag in sorted(set.intersection(*tags)) if tag.split() == [tag]]
 
     def _parameters(self) -> Iterator[str]:
-        """Yield the parameters, the cases that ReFrame skips, and the toolchains."""
+        """Yield the parameters, and the cases that ReFrame skips."""
         for name, column in self.columns.items():
             if any(isinstance(v, str) and not v.isprintable() for v in column):
                 raise NotProvable(0, f"values of {name} are no lines of text", "parameters")
         if self.columns:
             yield f"parameters: {_json(self.columns)}\n"
+        yield from self._exclude()
+
+    def _exclude(self) -> Iterator[str]:
+        """Yield the condition of the cases that ReFrame skips."""
         skipped = [case for case in self.test.cases if case.is_skipped]
-        if skipped:
-            names = list(self.columns)
-            text = condition_of(names, [self.key(case, names) for case in skipped])
-            if len(text) <= LONGEST_TEXT:
-                yield f"exclude: [{json.dumps(text)}]\n"
-            elif not self.is_draft:
-                raise NotProvable(0, "ReFrame skips many of its cases", "skipped tests")
+        if not skipped:
+            return
+        names = list(self.columns)
+        text = condition_of(names, [self.key(case, names) for case in skipped])
+        if len(text) <= LONGEST_TEXT:
+            yield f"exclude: [{json.dumps(text)}]\n"
+        elif not self.is_draft:
+            raise NotProvable(0, "ReFrame skips many of its cases", "skipped tests")
 
     def _chains(self) -> Iterator[str]:
         if chains := self._toolchains():
@@ -200,12 +213,7 @@ class TestWriter(CaseTexts):
     def _variables(self, case: ReframeCase) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for name in ("variables", "env_vars"):
-            value = self.value(case, name) or {}
-            if isinstance(value, list | tuple):
-                value = dict(value)
-            if not isinstance(value, dict):
-                raise NotProvable(0, f"{name} is no mapping", "attributes of other types")
-            out |= {str(key): each for key, each in value.items()}
+            out |= {str(key): each for key, each in self._mapping(case, name).items()}
         threads = case.values.get("num_cpus_per_task") or 1
         if str(out.get("OMP_NUM_THREADS")) in (str(threads), "None"):
             out.pop("OMP_NUM_THREADS", None)  # scripts get it
@@ -213,6 +221,15 @@ class TestWriter(CaseTexts):
             if not _NAME.fullmatch(name) or isinstance(value, Deferred | dict | list | tuple | set):
                 raise NotProvable(0, f"variable {name}={value!r}", "attributes of other types")
         return out
+
+    def _mapping(self, case: ReframeCase, name: str) -> dict[Any, Any]:
+        """Return the mapping that an attribute is, or whose items it lists. Raises NotProvable."""
+        value = self.value(case, name) or {}
+        if isinstance(value, list | tuple):
+            return dict(value)
+        if not isinstance(value, dict):
+            raise NotProvable(0, f"{name} is no mapping", "attributes of other types")
+        return value
 
     def _fixed(self) -> dict[str, str]:
         """Return the variables of the same plain value in all cases."""
@@ -268,17 +285,14 @@ class TestWriter(CaseTexts):
 
     def sources(self) -> Path | None:
         """Return the folder of the sources, None if there is none. Raises NotProvable."""
-        if not self.cases:
-            return None
-        given = self.one("sourcesdir", str)
+        given = self.one("sourcesdir", str) if self.cases else None
         if given is None:
             return None
+        if is_remote(str(given)) and self.test.kind != "RunOnlyRegressionTest":
+            return None  # the build clones it
+        _require_inside(str(given))
         folder = self.test.module.path.parent
         path = folder / str(given)
-        if is_remote(str(given)) and self.test.kind != "RunOnlyRegressionTest":
-            return None
-        if is_remote(str(given)) or Path(str(given)).is_absolute() or "$" in str(given):
-            raise NotProvable(0, f"sourcesdir {given} is no folder of the suite", "sources")
         if str(given) == DEFAULTS["sourcesdir"] and not path.is_dir():
             return None
         if not path.is_dir() or path.resolve() == folder.resolve():
@@ -289,13 +303,10 @@ class TestWriter(CaseTexts):
         folders = self.all_sources()
         builds = self.test.kind != "RunOnlyRegressionTest"
         if not builds and SOURCES in folders:
-            files = sorted(each.name for each in folders.pop(SOURCES).iterdir())
-            yield f"inputs: {_json([f'{SOURCES}/{name}' for name in files])}\n" if files else ""
-        scripts = [self._all_build_lines(case, folders, builds) for case in self.cases]
+            yield from _inputs(folders.pop(SOURCES))
+        scripts = self._build_scripts(folders, builds)
         if not any(scripts):
             return
-        if builds and not folders and not any("".join(script[1:]) for script in scripts):
-            raise NotProvable(0, "it builds nothing", "build systems")
         yield "build:\n"
         if folders:
             yield f"  sources: {_json(list(folders))}\n"
@@ -303,6 +314,15 @@ class TestWriter(CaseTexts):
             yield "  where: job\n"
         yield "  script: |\n"
         yield from self.script(scripts, "    ")
+
+    def _build_scripts(self, folders: Mapping[str, Path], builds: bool) -> list[list[str]]:
+        """Return the lines that build each case. Raises NotProvable if a test that builds has
+        nothing to build."""
+        scripts = [self._all_build_lines(case, folders, builds) for case in self.cases]
+        is_empty = not folders and not any("".join(script[1:]) for script in scripts)
+        if builds and any(scripts) and is_empty:
+            raise NotProvable(0, "it builds nothing", "build systems")
+        return scripts
 
     def _all_build_lines(
         self, case: ReframeCase, folders: Mapping[str, Path], builds: bool
@@ -366,28 +386,34 @@ class TestWriter(CaseTexts):
         system = self._text(case, "build_system")
         suffix = Path(str(case.values.get("sourcepath", ""))).suffix
         if system in ("", "SingleSource") and suffix in _COMPILERS:
-            self._only(case, *_FLAGS, *_OWN.values())
-            compiler, flags, key = _COMPILERS[suffix]
-            compiler = self._text(case, f"build_system.{_OWN[compiler]}") or compiler
-            more = [self._flag(case, "cppflags"), self._flag(case, key)]
-            links = self._flag(case, "ldflags")
-            built = self._text(case, "executable")
-            parts = (compiler, flags, *more, "-o", built, source, links, "$LDFLAGS", "$LDLIBS")
-            return [" ".join(filter(None, parts))]
+            return [self._single_source(case, source, suffix)]
         makers = {
             "Make": self._make,
             "CMake": self._cmake,
             "Autotools": self._autotools,
             "CustomBuild": self._custom,
         }
-        if system == "" and not source and self.words(case, "prebuild_cmds"):
-            return []
-        if system not in makers and system:
+        if system in makers:
+            return makers[system](case)
+        if system:
             raise NotProvable(0, f"build system {system} is of no known form", "build systems")
-        if system == "" and (suffix or not source):
+        if not source and self.words(case, "prebuild_cmds"):
+            return []
+        if suffix or not source:
             what = f"build system by default of {source or 'no source'}"
             raise NotProvable(0, f"{what} is of no known form", "build systems")
-        return makers[system or "Make"](case)
+        return self._make(case)
+
+    def _single_source(self, case: ReframeCase, source: str, suffix: str) -> str:
+        """Return the command that compiles and links the one source of a test."""
+        self._only(case, *_FLAGS, *_OWN.values())
+        compiler, flags, key = _COMPILERS[suffix]
+        compiler = self._text(case, f"build_system.{_OWN[compiler]}") or compiler
+        more = [self._flag(case, "cppflags"), self._flag(case, key)]
+        links = self._flag(case, "ldflags")
+        built = self._text(case, "executable")
+        parts = (compiler, flags, *more, "-o", built, source, links, "$LDFLAGS", "$LDLIBS")
+        return " ".join(filter(None, parts))
 
     def _text(self, case: ReframeCase, name: str) -> str:
         value = self.value(case, name)
@@ -466,20 +492,21 @@ class TestWriter(CaseTexts):
         self._refuse_unknown()
         yield "run:\n"
         yield from self._sizes()
-        if any(self.values("exclusive_access")):
-            if not self.one("exclusive_access", bool):
-                raise NotProvable(0, "exclusive_access differs", "values by parameters")
+        if any(self.values("exclusive_access")) and self.one("exclusive_access", bool):
             yield "  exclusive: true\n"
         if (launcher := self._launcher()) is not None:
             yield f"  launcher: {launcher}\n"
         yield from self._walltime()
-        given = self.one("job.options", list) or []
-        options = [self.shell("job.options", each) for each in given]
-        options = [each for each in options if not _NODES.fullmatch(each)]
-        if options:
-            yield f"  options: {_json(options)}\n"
+        yield from self._options()
         yield "  script: |\n"
         yield from self.script([self._run_lines(case) for case in self.cases], "    ")
+
+    def _options(self) -> Iterator[str]:
+        """Yield the options of the job, without those that give the number of nodes."""
+        given = self.one("job.options", list) or []
+        texts = [self.shell("job.options", each) for each in given]
+        if options := [text for text in texts if not _NODES.fullmatch(text)]:
+            yield f"  options: {_json(options)}\n"
 
     def _refuse_unknown(self) -> None:
         for case in self.cases:
@@ -490,46 +517,31 @@ class TestWriter(CaseTexts):
                     raise NotProvable(0, f"{name} has no known meaning", "attributes of the job")
 
     def _sizes(self) -> Iterator[str]:
-        tasks, per_node = self.values("num_tasks"), self.values("num_tasks_per_node")
-        if any(value == 0 for value in tasks):
+        tasks = self.values("num_tasks")
+        yield from self._nodes(tasks)
+        yield f"  tasks: {self.expression('num_tasks', tasks)}\n"
+        yield from self._size("threads_per_task", "num_cpus_per_task", usual=1)
+        yield from self._size("gpus_per_node", "num_gpus_per_node", usual=0)
+
+    def _nodes(self, tasks: Sequence[Any]) -> Iterator[str]:
+        """Yield the number of nodes that the options of the job or the tasks of a node give."""
+        per_node = self.values("num_tasks_per_node")
+        if 0 in tasks:
             text = "num_tasks is 0: as many as there are"
             raise NotProvable(0, text, "sizes that ReFrame chooses")
         asked = [_nodes_asked(self.words(case, "job.options")) for case in self.cases]
         if all(asked) and all(value is None for value in per_node):
             yield f"  nodes: {self.expression('--nodes', asked)}\n"
         elif any(value is not None for value in per_node):
-            yield f"  nodes: {self._nodes(tasks, per_node)}\n"
-        yield f"  tasks: {self.expression('num_tasks', tasks)}\n"
-        for key, name in (
-            ("threads_per_task", "num_cpus_per_task"),
-            ("gpus_per_node", "num_gpus_per_node"),
-        ):
-            values = self.values(name)
-            if any(value is not None for value in values):
-                usual = 1 if key == "threads_per_task" else 0
-                numbers = [usual if value is None else value for value in values]
-                yield f"  {key}: {self.expression(name, numbers)}\n"
+            numbers = list(map(_nodes_needed, tasks, per_node))
+            yield f"  nodes: {self.expression('num_tasks_per_node', numbers)}\n"
 
-    def _nodes(self, tasks: Sequence[Any], per_node: Sequence[Any]) -> str:
-        """Return the number of nodes as YAML."""
-        numbers: list[int | OfMachine] = []
-        for of, each in zip(tasks, per_node, strict=True):
-            if isinstance(of, OfMachine) or isinstance(each, OfMachine):
-                a, b = _operand(of), _operand(each)
-                numbers.append(OfMachine("nodes", "", f"({a} + {b} - 1) // {b}"))
-                continue
-            if each is not None and not (isinstance(each, int) and isinstance(of, int) and each):
-                raise NotProvable(0, "num_tasks_per_node is no number", "attributes of other types")
-            if each is None:
-                numbers.append(1)
-                continue
-            nodes = -(-of // each)
-            if isinstance(of, TracedInt) or isinstance(each, TracedInt):
-                a, b = _operand(of), _operand(each)
-                numbers.append(TracedInt(nodes, f"({a} + {b} - 1) // {b}"))
-            else:
-                numbers.append(nodes)
-        return self.expression("num_tasks_per_node", numbers)
+    def _size(self, key: str, name: str, usual: int) -> Iterator[str]:
+        """Yield a size that at least one case has; the others have the usual one."""
+        values = self.values(name)
+        if any(value is not None for value in values):
+            numbers = [usual if value is None else value for value in values]
+            yield f"  {key}: {self.expression(name, numbers)}\n"
 
     def _launcher(self) -> str | None:
         """Return the launcher that the test asks for, None for that of the machine."""
@@ -572,40 +584,43 @@ class TestWriter(CaseTexts):
         shapes = [[check.keys() for check in row] for row in rows]
         if any(shape != shapes[0] for shape in shapes):
             raise NotProvable(0, "its checks differ between parameters", "values by parameters")
-        merged = []
-        for checks in zip(*rows, strict=True):
-            check = dict(checks[0])
-            for key in check:
-                values = [each[key] for each in checks]
-                if any(value != values[0] for value in values):
-                    if not all(isinstance(value, int | float) for value in values):
-                        text = f"its checks differ between parameters: {key}"
-                        raise NotProvable(0, text, "values by parameters")
-                    check[key] = json.loads(self.expression(key, values))
-            merged.append(check)
-        return merged
+        return [
+            {key: self._merged_value(key, [check[key] for check in checks]) for key in checks[0]}
+            for checks in zip(*rows, strict=True)
+        ]
 
-    def _verify(self) -> Iterator[str]:
-        rows = []
-        plain = [
+    def _merged_value(self, key: str, values: Sequence[Any]) -> Any:
+        """Return the value that a key of a check has in all cases, or an expression of them."""
+        if all(value == values[0] for value in values):
+            return values[0]
+        if not all(isinstance(value, int | float) for value in values):
+            text = f"its checks differ between parameters: {key}"
+            raise NotProvable(0, text, "values by parameters")
+        return json.loads(self.expression(key, values))
+
+    def _plain_parameters(self) -> list[str]:
+        """Return the parameters whose values are all single words."""
+        return [
             name
             for name, column in self.columns.items()
             if all(re.fullmatch(r"\w+", show(value), re.ASCII) for value in column)
         ]
+
+    def _verify(self) -> Iterator[str]:
+        rows = []
+        plain = self._plain_parameters()
         for case in self.cases:
             if case.sanity is None:  # refused where it is
                 return
             rows.append(checks_of(case.sanity, plain))
-        rows = [self._merged(rows)]
+        checks = self._merged(rows)
         if self.test.kind == "CompileOnlyRegressionTest":
-            if any(check != {"exit_code": 0} for check in rows[0]):
+            if any(check != {"exit_code": 0} for check in checks):
                 text = "it checks the output of a build"
                 raise NotProvable(0, text, "checks of a build's output")
             return
-        checks = [check for check in rows[0] if "exit_code" in check][:1] or [{"exit_code": "any"}]
-        checks += [check for check in rows[0] if "exit_code" not in check]
         yield "verify:\n"
-        yield from (f"  - {_json(check)}\n" for check in checks)
+        yield from (f"  - {_json(check)}\n" for check in _exit_code_first(checks))
 
     def _metrics(self) -> Iterator[str]:
         rows = [
@@ -648,6 +663,26 @@ _FETCHES = ("wget", "curl", "git", "tar", "cp", "unzip", "true")
 _OF_JOB = ("job.options", "job.launcher", "job.launcher.options")
 
 
+def _exit_code_first(checks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return checks in the order of ``verify``: one of the exit code, which may be any if none is
+    checked, then the others."""
+    codes = [check for check in checks if "exit_code" in check] or [{"exit_code": "any"}]
+    return [codes[0], *(check for check in checks if "exit_code" not in check)]
+
+
+def _inputs(folder: Path) -> Iterator[str]:
+    """Yield the inputs of a test that builds nothing: what its folder of sources holds."""
+    files = sorted(each.name for each in folder.iterdir())
+    if files:
+        yield f"inputs: {_json([f'{SOURCES}/{name}' for name in files])}\n"
+
+
+def _require_inside(sourcesdir: str) -> None:
+    """Raise NotProvable for a sourcesdir that is no folder of the suite."""
+    if is_remote(sourcesdir) or Path(sourcesdir).is_absolute() or "$" in sourcesdir:
+        raise NotProvable(0, f"sourcesdir {sourcesdir} is no folder of the suite", "sources")
+
+
 _NODES = re.compile(r"(?:--nodes=|-N ?)(\d+)")
 
 
@@ -670,6 +705,23 @@ def is_feature(chain: object) -> bool:
 def is_remote(folder: str) -> bool:
     """Return whether a sourcesdir is a repository that ReFrame clones."""
     return folder.startswith(("https://", "http://", "git@", "ssh://"))
+
+
+def _nodes_needed(tasks: Any, per_node: Any) -> int | OfMachine:
+    """Return the number of nodes of a case: one if no number of tasks of a node is given. Raises
+    NotProvable."""
+    a, b = _operand(tasks), _operand(per_node)
+    rounded_up = f"({a} + {b} - 1) // {b}"
+    if isinstance(tasks, OfMachine) or isinstance(per_node, OfMachine):
+        return OfMachine("nodes", "", rounded_up)
+    if per_node is None:
+        return 1
+    if not (isinstance(per_node, int) and isinstance(tasks, int) and per_node):
+        raise NotProvable(0, "num_tasks_per_node is no number", "attributes of other types")
+    nodes = -(-tasks // per_node)
+    if isinstance(tasks, TracedInt) or isinstance(per_node, TracedInt):
+        return TracedInt(nodes, rounded_up)
+    return nodes
 
 
 def _operand(value: object) -> object:
