@@ -7,10 +7,11 @@ A parameter becomes a variable of the shell where that is provably the same; els
 script or a condition of an expression chooses by the parameters.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from seatrial.escaping import shell_word
 from seatrial.model.expressions import LONGEST_TEXT
@@ -33,6 +34,8 @@ from seatrial.plugins.importers.reframe.evaluate import (
 from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest
 
 _PLAIN_VALUE = re.compile(r"[\w./+:,=-]+", re.ASCII)
+_QUOTING = re.compile(r"['\"`\\#]")
+_Texts = TypeVar("_Texts", str, tuple[str, ...])
 
 
 class CaseTexts:
@@ -87,16 +90,21 @@ class CaseTexts:
             raise NotProvable(0, f"{name} has no text", "attributes of other types")
         pieces = pieces_of(value)
         _require_variables(name, pieces)
-        texts = [piece for piece in pieces if isinstance(piece, str)]
-        parameters = [piece.name for piece in pieces if isinstance(piece, ParameterOf)]
-        is_plain = not re.search(r"['\"`\\#]", "".join(texts)) and all(
-            _PLAIN_VALUE.fullmatch(show(each)) for p in parameters for each in self.columns[p]
-        )
-        if not is_plain:
+        if not self._may_be_variables(pieces):
             return str(value)
         return "".join(
             f"${{{piece.name}}}" if isinstance(piece, ParameterOf) else str(piece)
             for piece in pieces
+        )
+
+    def _may_be_variables(self, pieces: Iterable[Piece]) -> bool:
+        """Return whether variables of the shell are the same as the parameters of a text."""
+        text = "".join(piece for piece in pieces if isinstance(piece, str))
+        if _QUOTING.search(text):
+            return False
+        names = [piece.name for piece in pieces if isinstance(piece, ParameterOf)]
+        return all(
+            _PLAIN_VALUE.fullmatch(show(value)) for name in names for value in self.columns[name]
         )
 
     # ---- cases that differ ----------------------------------------------------------------
@@ -124,22 +132,11 @@ class CaseTexts:
 
     def expression(self, name: str, values: Sequence[object]) -> str:
         """Return a number that may differ between cases as YAML: a number or an expression."""
-        written = []
-        for value in values:
-            if isinstance(value, OfMachine) and value.expression:
-                written.append(value.expression)
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise NotProvable(0, f"{name} is no number", "attributes of other types")
-            written.append(value.name if isinstance(value, TracedInt | TracedFloat) else str(value))
+        written = [_number(name, value) for value in values]
         if len(set(written)) == 1:
             return written[0] if re.fullmatch(r"[\w.]+", written[0]) else json.dumps(written[0])
         names = self.deciding(written)
-        rows: dict[str, list[tuple[Scalar, ...]]] = {}
-        for case, text in zip(self.cases, written, strict=True):
-            keys = rows.setdefault(text, [])
-            if (key := self.key(case, names)) not in keys:
-                keys.append(key)
+        rows = self._keys_by_text(names, written)
         ordered = sorted(rows, key=lambda text: len(rows[text]))
         chain = ordered[-1]
         for text in reversed(ordered[:-1]):
@@ -148,30 +145,42 @@ class CaseTexts:
             raise NotProvable(0, f"{name} differs between parameters", "values by parameters")
         return json.dumps(chain)
 
+    def _keys_by_text(
+        self, names: Sequence[str], texts: Sequence[_Texts]
+    ) -> dict[_Texts, list[tuple[Scalar, ...]]]:
+        """Return for each text the keys of the cases that have it."""
+        rows: dict[_Texts, list[tuple[Scalar, ...]]] = {}
+        for case, text in zip(self.cases, texts, strict=True):
+            keys = rows.setdefault(text, [])
+            if (key := self.key(case, names)) not in keys:
+                keys.append(key)
+        return rows
+
     def script(self, scripts: Sequence[Sequence[str]], indent: str) -> Iterator[str]:
         """Yield the lines of a script, with a ``case`` where they differ between cases."""
-        first = list(scripts[0])
-        if all(list(script) == first for script in scripts):
-            yield from (f"{indent}{line}\n" for line in first)
+        rows_of_lines = zip(*scripts, strict=False)
+        same = [*itertools.takewhile(lambda lines: len(set(lines)) == 1, rows_of_lines)]
+        yield from (f"{indent}{lines[0]}\n" for lines in same)
+        rest = [tuple(script[len(same) :]) for script in scripts]
+        if not any(rest):
             return
-        same = next(
-            (at for at, lines in enumerate(zip(*scripts, strict=False)) if len(set(lines)) > 1),
-            min(map(len, scripts)),
-        )
-        yield from (f"{indent}{line}\n" for line in first[:same])
-        rest = [tuple(script[same:]) for script in scripts]
         names = self.deciding(rest)
         yield f'{indent}case "{"/".join(f"${{{name}}}" for name in names)}" in\n'
-        rows: dict[tuple[str, ...], list[str]] = {}
-        for case, lines in zip(self.cases, rest, strict=True):
-            label = shell_word("/".join(show(each) for each in self.key(case, names)))
-            if label not in (labels := rows.setdefault(lines, [])):
-                labels.append(label)
-        for lines, labels in rows.items():
+        for lines, keys in self._keys_by_text(names, rest).items():
+            labels = dict.fromkeys(shell_word("/".join(map(show, key))) for key in keys)
             yield f"{indent}  {' | '.join(labels)})\n"
             yield from (f"{indent}    {line}\n" for line in lines)
             yield f"{indent}    ;;\n"
         yield f"{indent}esac\n"
+
+
+def _number(name: str, value: object) -> str:
+    """Return a number as an expression has it. Raises NotProvable."""
+    if isinstance(value, OfMachine) and value.expression:
+        return value.expression
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NotProvable(0, f"{name} is no number", "attributes of other types")
+    return value.name if isinstance(value, TracedInt | TracedFloat) else str(value)
 
 
 def _require_variables(name: str, pieces: Iterable[Piece]) -> None:
