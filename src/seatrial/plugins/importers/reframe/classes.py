@@ -94,9 +94,8 @@ def _names_bound_by(statement: ast.stmt) -> Iterator[str]:
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
             yield name
         case ast.Assign(targets=targets):
-            for node in (each for target in targets for each in ast.walk(target)):
-                if isinstance(node, ast.Name):
-                    yield node.id
+            for target in targets:
+                yield from (each.id for each in ast.walk(target) if isinstance(each, ast.Name))
         case ast.AnnAssign(target=ast.Name(id=name)) | ast.AugAssign(target=ast.Name(id=name)):
             yield name
 
@@ -126,10 +125,9 @@ class Sources:
         if depth > _DEEPEST:
             return None
         bound = module.bound.get(name, [])
-        if not bound:
-            found = (self._imported(module, star, name, depth) for star in module.stars)
-            return next((each for each in found if not isinstance(each, External | None)), None)
         match bound:
+            case []:
+                return self._of_stars(module, name, depth)
             case [*_, ast.ClassDef() as node]:
                 return ClassOf(module, node)
             case [ast.FunctionDef() as node]:
@@ -141,9 +139,14 @@ class Sources:
             case [ast.Import(names=names)]:
                 return self._of_import(module, names, name)
             case [ast.ImportFrom() as statement, *_]:
-                original = next(a.name for a in statement.names if (a.asname or a.name) == name)
-                return self._imported(module, statement, original, depth)
+                return self._imported(module, statement, _original(statement, name), depth)
         return None
+
+    def _of_stars(self, module: Module, name: str, depth: int) -> Meaning | None:
+        """Return what a name means that ``from MODULE import *`` binds; None if it is not in the
+        suite."""
+        found = (self._imported(module, star, name, depth) for star in module.stars)
+        return next((each for each in found if not isinstance(each, External | None)), None)
 
     def of_expression(self, module: Module, node: ast.expr, depth: int = 0) -> Meaning | None:
         """Return what ``a`` or ``a.b.c`` means in a module."""
@@ -187,21 +190,29 @@ class Sources:
         """Return the module of the suite that an import names: beside the importing one, in a
         folder above it, or the only one of this path, as suites add folders to ``sys.path``."""
         parts = [part for part in dotted.split(".") if part]
-        folder = module.path.parent
         if level:
+            folder = module.path.parent
             for _ in range(level - 1):
                 folder = folder.parent
             return self._at(folder, parts)
         if not parts or parts[0] == "reframe":  # ReFrame itself is known, and not followed
             return None
-        while True:
+        for folder in self._folders_above(module):
             if found := self._at(folder, parts):
                 return found
-            if folder in self._roots or folder == folder.parent:
-                break
-            folder = folder.parent
+        return self._only(parts)
+
+    def _only(self, parts: Sequence[str]) -> Module | None:
+        """Return the only module of the suite whose path ends so; None if several do."""
         likely = [path for path in self._by_name.get(parts[-1], []) if _has_tail(path, parts)]
         return self._readable(likely[0]) if len(likely) == 1 else None
+
+    def _folders_above(self, module: Module) -> Iterator[Path]:
+        """Yield the folder of a module and those above it, up to a root."""
+        for folder in module.path.parents:
+            yield folder
+            if folder in self._roots:
+                return
 
     def _at(self, folder: Path, parts: Sequence[str]) -> Module | None:
         path = folder.joinpath(*parts)
@@ -215,6 +226,11 @@ class Sources:
             return self.module(path)
         except (OSError, SyntaxError, ValueError, RecursionError):
             return None
+
+
+def _original(statement: ast.ImportFrom, name: str) -> str:
+    """Return the name in its own module of what a statement imports as ``name``."""
+    return next(a.name for a in statement.names if (a.asname or a.name) == name)
 
 
 def _has_tail(path: Path, parts: Sequence[str]) -> bool:
@@ -246,10 +262,16 @@ def _merged(
     left = [list(order) for order in orders if order]
     out: list[ClassOf | External] = []
     while left:
-        heads = (order[0] for order in left)
-        first = next((h for h in heads if not any(h in order[1:] for order in left)), None)
+        first = _first_free_head(left)
         if first is None:
             raise NotProvable(start.node, f"the bases of {start.node.name} have no order")
         out.append(first)
         left = [rest for order in left if (rest := [c for c in order if c != first])]
     return out
+
+
+def _first_free_head(orders: Sequence[Sequence[ClassOf | External]]) -> ClassOf | External | None:
+    """Return the first class of an order that stands later in no other one; None if there is
+    none."""
+    heads = (order[0] for order in orders)
+    return next((h for h in heads if not any(h in order[1:] for order in orders)), None)
