@@ -10,6 +10,7 @@ evaluated, then the hooks in the order in which ReFrame calls them.
 import ast
 import contextlib
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
     Evaluation,
     Fixture,
     Frame,
+    Method,
     Parameter,
     Refusal,
     SkippedCase,
@@ -111,15 +113,7 @@ def last_name(node: ast.expr) -> str:
 
 
 def _read(sources: Sources, of: ClassOf, system: str, depth: int = 0) -> ReframeTest:
-    test = ReframeTest(
-        name=of.node.name,
-        module=of.module,
-        node=of.node,
-        cases=[],
-        refusals=[],
-        parameters={},
-        fixtures={},
-    )
+    test = ReframeTest(name=of.node.name, module=of.module, node=of.node)
     try:
         order = linear_order(sources, of)
     except NotProvable as error:
@@ -137,9 +131,7 @@ def _read(sources: Sources, of: ClassOf, system: str, depth: int = 0) -> Reframe
     for name in [name for name, values in test.parameters.items() if not values]:
         test.refuse(of.node.lineno, f"parameter {name} has no values", "parameters")
         del test.parameters[name]
-    number = 1
-    for values in test.parameters.values():
-        number *= len(values)
+    number = math.prod(map(len, test.parameters.values()))
     if number > MAX_CASES:
         text = f"its parameters have {number} combinations, more than {MAX_CASES}"
         test.refuse(of.node.lineno, text, "parameters")
@@ -247,14 +239,11 @@ def _case(
         **{name: copied(value) for name, value in namespace.items()},
         **{name: _bound(test, name, value) for name, value in bound.items()},
     }
-    case = ReframeCase(parameters=bound, values=work.values, figures={}, fixtures={})
-    for name, needed in test.fixtures.items():
-        shared = {each: bound.get(each) for each in needed.parameters}
-        of = next((each for each in needed.cases if each.parameters == shared), None)
-        if of is not None:
-            case.fixtures |= of.fixtures
-            case.fixtures[name] = (needed, of)
-            work.fixtures[name] = of.values
+    case = ReframeCase(parameters=bound, values=work.values)
+    for name, needed, of in _fixture_cases(test, bound):
+        case.fixtures |= of.fixtures
+        case.fixtures[name] = (needed, of)
+        work.fixtures[name] = of.values
     try:
         _run_hooks(work, test.kind)
         case.sanity = _sanity(work, test.kind)
@@ -265,6 +254,18 @@ def _case(
         if refusal not in test.refusals:
             test.refusals.append(refusal)
     return case
+
+
+def _fixture_cases(
+    test: ReframeTest, bound: dict[str, Any]
+) -> Iterator[tuple[str, ReframeTest, ReframeCase]]:
+    """Yield the tests that a test needs, by name, each with its case of the same parameters."""
+    for name, needed in test.fixtures.items():
+        shared = {each: bound.get(each) for each in needed.parameters}
+        for case in needed.cases:
+            if case.parameters == shared:
+                yield name, needed, case
+                break
 
 
 def _bound(test: ReframeTest, name: str, value: object) -> Any:
@@ -287,32 +288,43 @@ def _run_hooks(work: Evaluation, kind: str) -> None:
         "CompileOnlyRegressionTest": ("run", "run_wait", "performance"),
     }.get(kind, ())
     hooks = _hooks(work)
-    first = work.order[0]
-    assert isinstance(first, ClassOf)
-    for name, stages in hooks.items():
-        for stage, _ in stages:
-            if stage[1] not in _PHASES:
-                error = NotProvable(first.node, f"hook {name} of phase {stage[1]}", "decorators")
-                work.refuse(first.module, ast.Pass(lineno=first.node.lineno), error)
+    _refuse_unknown_phases(work, hooks)
     for phase, when in itertools.product(_PHASES, ("before", "after")):
         if phase in left_out:
             continue
-        here = [
-            (is_last, name)
-            for name, stages in hooks.items()
-            for stage, is_last in stages
-            if stage == (when, phase)
-        ]
-        for _, name in sorted(here, key=lambda each: each[0]):
+        for name in _hooks_at(hooks, (when, phase)):
             _run_function(work, name, _AREAS.get(phase, "run"))
+
+
+def _refuse_unknown_phases(work: Evaluation, hooks: "dict[str, list[Stage]]") -> None:
+    for name, stages in hooks.items():
+        for (_, phase), _ in stages:
+            if phase not in _PHASES:
+                _refuse_class(work, f"hook {name} of phase {phase}", "decorators")
+
+
+def _refuse_class(work: Evaluation, text: str, kind: str) -> None:
+    """Add what is not translated of a test as a whole, at the line of its class."""
+    first = _classes(work)[0]
+    error = NotProvable(first.node, text, kind)
+    work.refuse(first.module, ast.Pass(lineno=first.node.lineno), error)
+
+
+def _hooks_at(hooks: "dict[str, list[Stage]]", place: tuple[str, str]) -> list[str]:
+    """Return the hooks before or after a phase, in the order in which they run."""
+    here = [
+        (is_last, name)
+        for name, stages in hooks.items()
+        for stage, is_last in stages
+        if stage == place
+    ]
+    return [name for _, name in sorted(here, key=lambda each: each[0])]
 
 
 def _run_function(work: Evaluation, name: str, area: str) -> None:
     method = work.method(name)
     assert method is not None  # of the classes of the test
     work.area, work.steps = area, 0
-    itself = method.node.args.args[0].arg if method.node.args.args else ""
-    names: dict[str, Any] = {}
     if len(method.node.args.args) > 1 and name != "__init__":
         error = NotProvable(
             method.node, f"hook {name} takes other tests", "dependencies on other tests"
@@ -320,7 +332,13 @@ def _run_function(work: Evaluation, name: str, area: str) -> None:
         work.refuse(method.of.module, method.node, error)
         return
     with contextlib.suppress(NotProvable):  # refused where it stands
-        Frame(work, method.of.module, names, method.of, itself).run(method.node.body)
+        _frame_of(work, method).run(method.node.body)
+
+
+def _frame_of(work: Evaluation, method: Method) -> Frame:
+    """Return the frame in which a method is called with the test alone."""
+    given = method.node.args.args
+    return Frame(work, method.of.module, {}, method.of, given[0].arg if given else "")
 
 
 Stage = tuple[tuple[str, str], bool]
@@ -330,18 +348,30 @@ def _hooks(work: Evaluation) -> dict[str, list[Stage]]:
     """Return the names of the hooks in their order, each with its stages: (before or after, phase),
     and whether it is always the last."""
     hooks: dict[str, list[Stage]] = {}
-    classes = [each for each in work.order if isinstance(each, ClassOf)]
-    own = {n.name: n for n in classes[0].node.body if isinstance(n, ast.FunctionDef)}
+    classes = _classes(work)
+    own = {node.name: node for node in _functions_of(classes[0])}
     for of in reversed(classes):
-        for node in of.node.body:
-            if not isinstance(node, ast.FunctionDef):
-                continue
-            stages = [stage for each in node.decorator_list if (stage := _stage(each))]
-            if stages and (node.name not in own or any(map(_stage, own[node.name].decorator_list))):
-                hooks[node.name] = stages
-            elif not stages:
+        for node in _functions_of(of):
+            if not (stages := _stages(node)):
                 _refuse_unknown(work, of, node)
+            elif _stages(own.get(node.name, node)):  # the test may have it anew, without a stage
+                hooks[node.name] = stages
     return hooks
+
+
+def _classes(work: Evaluation) -> list[ClassOf]:
+    """Return the class of the test and those of its bases that are in the suite."""
+    return [each for each in work.order if isinstance(each, ClassOf)]
+
+
+def _functions_of(of: ClassOf) -> Iterator[ast.FunctionDef]:
+    """Yield the functions in the body of a class."""
+    return (node for node in of.node.body if isinstance(node, ast.FunctionDef))
+
+
+def _stages(node: ast.FunctionDef) -> list[Stage]:
+    """Return the stages that the decorators of a function name; none if it is no hook."""
+    return [stage for each in node.decorator_list if (stage := _stage(each))]
 
 
 def _stage(decorator: ast.expr) -> Stage | None:
@@ -392,18 +422,13 @@ def _sanity(work: Evaluation, kind: str) -> Any:
         return None  # refused where it was assigned
     if patterns is not None:
         return patterns
-    for of in work.order:
-        for node in of.node.body if isinstance(of, ClassOf) else []:
-            if isinstance(node, ast.FunctionDef) and "sanity_function" in map(
-                last_name, node.decorator_list
-            ):
+    for of in _classes(work):
+        for node in _functions_of(of):
+            if "sanity_function" in map(last_name, node.decorator_list):
                 return _returned(work, node.name)
     if kind == "CompileOnlyRegressionTest":
         return True
-    first = work.order[0]
-    assert isinstance(first, ClassOf)
-    error = NotProvable(first.node, "it has no sanity function", "no sanity function")
-    work.refuse(first.module, ast.Pass(lineno=first.node.lineno), error)
+    _refuse_class(work, "it has no sanity function", "no sanity function")
     return None
 
 
@@ -411,60 +436,55 @@ def _returned(work: Evaluation, name: str) -> Any:
     """Return what a sanity or performance function returns, None where that is not known."""
     method = work.method(name)
     assert method is not None  # it was found in a class
-    itself = method.node.args.args[0].arg if method.node.args.args else ""
     try:
-        returned = Frame(work, method.of.module, {}, method.of, itself).run(
-            method.node.body, strict=True
-        )
+        return _frame_of(work, method).run(method.node.body, strict=True)
     except NotProvable as error:
         work.refuse(method.of.module, method.node, error)
         return None
-    return returned
 
 
 def _figures(work: Evaluation) -> dict[str, tuple[Any, str]]:
     """Return the figures by name, each with its unit."""
     work.area = "metrics"
-    found: dict[str, tuple[Any, str]] = {}
     old = work.values.get("perf_patterns")
     if isinstance(old, dict) and old:
         return {str(name): (value, _unit_of(work, str(name))) for name, value in old.items()}
     given = work.values.get("perf_variables")
+    if isinstance(given, dict):
+        return {str(name): _with_unit(value) for name, value in given.items()}
+    found: dict[str, tuple[Any, str]] = {}
     if given is None or isinstance(given, Undefined):
         for name, (key, unit) in _performance_functions(work).items():
             work.steps = 0
             if (value := _returned(work, name)) is not None:
                 found[key] = (value, unit)
-    for name, value in given.items() if isinstance(given, dict) else ():
-        match value:
-            case Deferred(function="make_performance_function", arguments=(inner, unit)):
-                found[str(name)] = (inner, str(unit))
-            case _:
-                found[str(name)] = (value, "1")
     return found
+
+
+def _with_unit(value: Any) -> tuple[Any, str]:
+    """Return the figure that a value of ``perf_variables`` is, and its unit."""
+    match value:
+        case Deferred(function="make_performance_function", arguments=(inner, unit)):
+            return inner, str(unit)
+    return value, "1"
 
 
 def _performance_functions(work: Evaluation) -> dict[str, tuple[str, str]]:
     """Return the names of the performance functions, each with its figure's name and unit."""
     functions: dict[str, tuple[str, str]] = {}
-    for of in reversed(work.order):
-        for node in of.node.body if isinstance(of, ClassOf) else []:
-            for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else []:
-                if last_name(decorator) == "performance_function" and isinstance(
-                    decorator, ast.Call
-                ):
-                    assert isinstance(node, ast.FunctionDef)
+    for of in reversed(_classes(work)):
+        for node in _functions_of(of):
+            for decorator in node.decorator_list:
+                is_of_performance = last_name(decorator) == "performance_function"
+                if is_of_performance and isinstance(decorator, ast.Call):
                     functions[node.name] = _key_and_unit(work, of, node.name, decorator)
     return functions
 
 
-def _key_and_unit(
-    work: Evaluation, of: ClassOf | External, name: str, decorator: ast.Call
-) -> tuple[str, str]:
+def _key_and_unit(work: Evaluation, of: ClassOf, name: str, decorator: ast.Call) -> tuple[str, str]:
     named = {each.arg: each.value for each in decorator.keywords}
     unit = decorator.args[0] if decorator.args else named.get("unit", named.get("units"))
     key = named.get("perf_key")
-    assert isinstance(of, ClassOf)
     frame = Frame(work, of.module, {})
     try:
         written = str(frame.value_of(unit)) if unit else "1"
