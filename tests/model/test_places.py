@@ -61,6 +61,7 @@ def test_the_topologies_of_slurm_25() -> None:
         ("- topology: t\n  tree: [", "", "^line 2: is not valid YAML: a value or a closing"),
         ("- 1", "", "is no list of topologies"),
         ("SwitchName=s Nodes=n1", "t", "this is another file"),
+        ("SwitchName=a/b Nodes=n1\nSwitchName=a-b Nodes=n2", "", "a/b and a-b are both a-b, as"),
     ],
 )
 def test_topologies_that_are_refused(text: str, topology: str, told: str) -> None:

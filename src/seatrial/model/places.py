@@ -123,7 +123,11 @@ def _joined(
     it, too."""
     nodes: dict[str, tuple[str, ...]] = {}
     below: dict[str, tuple[str, ...]] = {}
+    written: dict[str, str] = {}  # as groups are named
     for unit in units:
+        if (other := written.setdefault(named(unit.name), unit.name)) != unit.name:
+            text = f"are both {named(unit.name)}, as groups are named; rename one"
+            raise ValueError(f"{other} and {unit.name} {text}")
         folded, members = unit.nodes, nodes
         if unit.children not in _NONE:
             folded, members = unit.children, below
