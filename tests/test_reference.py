@@ -47,6 +47,13 @@ def test_every_command_and_option_is_explained() -> None:
                 assert all(f"{name}" in page for name in option.opts), f"{path} {option.opts}"
 
 
+def test_the_meaning_of_an_optional_key_is_that_of_its_only_kind() -> None:
+    value = {"anyOf": [{"type": "string", "description": "text at the end"}, {"type": "null"}]}
+    assert meaning(value, {}) == "text at the end"
+    value["anyOf"].append({"type": "integer", "description": "bytes"})
+    assert meaning(value, {}) == ""
+
+
 def test_every_key_of_every_file_is_explained() -> None:
     for kind, (_, shape) in file_shapes().items():
         parts = json_schema(shape, kind)["$defs"]

@@ -130,9 +130,13 @@ def _default(value: Mapping[str, Any]) -> str:
 
 
 def meaning(value: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
-    """Return what is said of a key: its description, else that of the part that is its value."""
+    """Return what is said of a key: its description, else that of the part that is its value, or of
+    the only kind of value beside null, as a plug-in's key has it."""
     part = parts.get(value.get("$ref", "").rpartition("/")[2], {})
-    return _first_paragraph(value.get("description") or part.get("description"))
+    if described := value.get("description") or part.get("description"):
+        return _first_paragraph(described)
+    kinds = [one for one in value.get("anyOf", ()) if one.get("type") != "null"]
+    return meaning(kinds[0], parts) if len(kinds) == 1 else ""
 
 
 def _type(value: Mapping[str, Any]) -> str:

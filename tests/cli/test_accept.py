@@ -583,7 +583,7 @@ def test_without_the_commands_of_a_scheduler_no_trial_is_made(place: Workplace) 
     for words in (["accept", "plan.yaml"], ["run", "suite", "-m", "machine.yaml"]):
         refused = place.seatrial(*words)
         assert refused.code == 3, refused.said
-        assert "sbatch is not on PATH; run this on a Slurm login node" in refused.err
+        assert "sbatch is not on PATH; run this on a login node of Slurm" in refused.err
     assert not list(place.trials.glob("*"))
 
 

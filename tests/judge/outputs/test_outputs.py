@@ -681,7 +681,7 @@ def test_an_unknown_format_is_told_with_the_nearest() -> None:
         find_format("mdtst")
     with pytest.raises(ValueError, match="did you mean 'nccl'"):
         find_format("nccl-tests")
-    with pytest.raises(ValueError, match="known are congestion, gpcnet"):
+    with pytest.raises(ValueError, match=r"known are [a-z]+, "):
         find_format("../../etc/passwd")
 
 

@@ -210,7 +210,7 @@ class SchedulerClient(ABC):
         for program in cls.programs:
             if shutil.which(program) is None:
                 raise BackendError(
-                    f"{program} is not on PATH; run this on a {cls.scheduler.title} login node"
+                    f"{program} is not on PATH; run this on a login node of {cls.scheduler.title}"
                 )
 
     # ---- what a scheduler differs in ------------------------------------------------------
