@@ -60,9 +60,7 @@ def test_a_benchmark_that_was_copied_without_its_files(place: Workplace) -> None
     (folder / "timestamps").unlink()
     done = place.seatrial("import", "jube", "bench_run", "-o", "old", "-m", "frost")
     assert done.code == 3, done.said
-    assert (
-        "note: does not tell when the benchmark started: the last change of its table" in done.out
-    )
+    assert "note: is not there: the time of its results is that of the last change" in done.out
     names = {each["case_name"] for each in runs(place)}
     assert names == {f"result_creation{{number={n}}}" for n in (1, 2, 4)}
     again = place.seatrial("import", "jube", "bench_run", "-o", "again", "-m", "frost")

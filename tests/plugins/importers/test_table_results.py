@@ -246,4 +246,7 @@ def test_the_machine_must_be_named(place: Workplace) -> None:
     (place.folder / "old.csv").write_text("case,metric,value\na,f,1\n")
     done = place.seatrial("import", "csv", "old.csv", "-o", "old")
     assert done.code == 2
+    assert "Missing option '-m' / '--machine'" in done.err
+    done = place.seatrial("import", "csv", "old.csv", "-o", "old", "-m", "")
+    assert done.code == 2
     assert "does not name the machine; give it with --machine NAME" in done.err

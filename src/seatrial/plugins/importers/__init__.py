@@ -11,7 +11,7 @@ def seatrial_commands() -> list[Command]:
         Command(
             "import",
             "seatrial.plugins.importers.command:command",
-            "Make a suite of the tests that another harness has.",
+            "Bring in the tests or results of another harness.",
             "Keep and exchange data",
         ),
     ]

@@ -190,8 +190,10 @@ def _benchmark(path: Path) -> tuple[_Benchmark | None, list[ImportNote]]:
     found = _Benchmark(folder, benchmark.get("name", path.stem), names, 0)
     try:
         return found._replace(started=_started(folder / TIMESTAMPS)), []
-    except (OSError, ValueError):
-        text = "does not tell when the benchmark started: the last change of its table counts"
+    except (OSError, ValueError) as error:
+        what = "cannot be read" if isinstance(error, OSError) else "names no start"
+        what = "is not there" if isinstance(error, FileNotFoundError) else what
+        text = f"{what}: the time of its results is that of the last change of their table"
         return found, [ImportNote(folder / TIMESTAMPS, 0, text)]
 
 

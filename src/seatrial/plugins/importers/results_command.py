@@ -10,7 +10,7 @@ import click
 
 from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, list_option, text_option, together
+from seatrial.cli.options import Parsed, list_option, text_option, together, value_option
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.files import replace_file
@@ -35,16 +35,23 @@ LATEST_AHEAD_S = 86_400  # a time in a zone that is not known may be a day ahead
 Grouped = Sequence[tuple[str, Sequence[ImportNote]]]
 
 
-# what every import of results takes
-trial_options = together(
-    click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
-    click.option(
-        "-o", "--output", "tag", required=True, metavar="TRIAL", help="Tag of the new trial."
-    ),
-    text_option("-m", "--machine", "NAME", "Machine that the results are of."),
-    text_option("--by", "WHO", "Who brings them in; default: you."),
-    click.pass_obj,
-)
+def _trial_options(machine: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what every import of results takes, with the option of their machine."""
+    return together(
+        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+        click.option(
+            "-o", "--output", "tag", required=True, metavar="TRIAL", help="Tag of the new trial."
+        ),
+        machine,
+        text_option("--by", "WHO", "Who brings them in; default: you."),
+        click.pass_obj,
+    )
+
+
+_MACHINE = ("-m", "--machine", "NAME", "Machine that the results are of.")
+trial_options = _trial_options(text_option(*_MACHINE))
+# of tables, which do not name their machine
+_table_options = _trial_options(value_option(*_MACHINE, required=True))
 # which is better of metrics: no other tool tells it of all
 direction_options = together(
     list_option("--higher", "METRIC", "Higher is better of it."),
@@ -149,7 +156,7 @@ def _columns(given: dict[str, Any]) -> Columns:
 @_column("threads", "Column of the threads of each task.")
 @_column("status", "Column of the verdict, such as passed or failed.")
 @_column("id", "Column that tells runs with the same time apart.")
-@trial_options
+@_table_options
 def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
     """Import a table of results of any tool as a trial.
 
@@ -171,7 +178,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 @_PARAMETER
 @_figure("Column of figures.")
 @direction_options
-@trial_options
+@_table_options
 def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
     """Import result tables of JUBE as a trial.
 
