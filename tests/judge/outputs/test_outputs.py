@@ -601,7 +601,7 @@ def test_lammps_that_is_too_old_is_named() -> None:
     text = "LAMMPS (10 Oct 2010)\nLoop time of 2.1 on 4 procs for 100 steps with 32000 atoms\n"
     assert refused("lammps", text) == (
         "it is of LAMMPS (10 Oct 2010), which prints no closing line 'Total wall time:'; LAMMPS of "
-        "2015 and later is read: take the time by the pattern '^Loop time of'"
+        r"2015 and later is read; of this one, take the time by `find: '^Loop time of (\S+)'`"
     )
     assert "closing line 'Total wall time:' is missing" in refused(
         "lammps", text.replace("2010", "2015")

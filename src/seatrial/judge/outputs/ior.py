@@ -1,4 +1,4 @@
-"""IOR 2.10, 3 and 4, as text or JSON: bandwidth of writing and reading in MiB/s over repetitions.
+"""IOR 2.10, 3 and 4, as text, JSON or CSV: bandwidth of write and read in MiB/s over repetitions.
 
 Summary of all tests:
 Operation   Max(MiB)   Min(MiB)  Mean(MiB)     StdDev   Max(OPs) ...

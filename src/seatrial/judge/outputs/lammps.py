@@ -35,7 +35,8 @@ def parse(text: str) -> list[MetricValue]:
     if not _END.search(text) and (old := _version_without_end(text)):
         raise ValueError(
             f"it is of {old}, which prints no closing line 'Total wall time:'; LAMMPS of "
-            f"{_FIRST_WITH_END} and later is read: take the time by the pattern '^Loop time of'"
+            f"{_FIRST_WITH_END} and later is read; of this one, take the time by `find: "
+            r"'^Loop time of (\S+)'`"
         )
     once(_END, text, "closing line 'Total wall time:'")
     reader = _Reader()
