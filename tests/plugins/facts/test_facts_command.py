@@ -343,6 +343,22 @@ def test_hosts_that_run_no_jobs_are_asked_by_ssh(place: Workplace) -> None:
     assert f"node.kernel\t{os.uname().release}\n" in told.read_text()
 
 
+def test_why_a_node_misses_facts_is_told(place: Workplace) -> None:
+    (place.folder / "gpus").write_text("gpu.count\t2\n")
+    (place.folder / "none").write_text("skipped.gpu\tnvidia-smi ended with status 18: mismatch\n")
+    for tag, last in (("a", "gpus"), ("b", "none")):
+        given = ("--read", f"n[1-2]={place.folder}/gpus", "--read", f"n3={place.folder}/{last}")
+        done = place.seatrial("facts", "collect", "-m", str(place.machine), *given, "--name", tag)
+        assert done.code == 0, done.said
+    why = "b: gpu is not known on n3: nvidia-smi ended with status 18: mismatch"
+    for sources in (("b",), ("a", "b"), ("b", "--facts", "gpu.*")):
+        done = place.seatrial("facts", "diff", *sources)
+        assert done.code == 1
+        assert "(missing)" in done.out
+        assert why in " ".join(done.err.split())
+    assert "not known" not in place.seatrial("facts", "diff", "a").said
+
+
 def test_two_trials_show_what_changed_and_two_machines_where_they_differ(place: Workplace) -> None:
     files = {}
     for name, kernel in (("old", "5.1"), ("new", "5.2")):

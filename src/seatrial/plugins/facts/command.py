@@ -5,7 +5,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -353,12 +353,13 @@ def diff(
     with opened(folders) as store:
         first = source_of(store, [source] if source else [], machine)
         second = source_of(store, [other], machine) if other else None
+    told = (first, second)
     first = first._replace(table=_only(first.table, patterns))
     _tell_missing(first)
     if second is None or majority:
         differences = drift.from_majority(first.table, first.roles, limits)
         rows = list(_majority_rows(differences))
-        return _show(rows, first, as_json, "fact | usual~ | but~ | on~", is_whole(first))
+        return _show(rows, first, as_json, "fact | usual~ | but~ | on~", is_whole(first), told[:1])
     _tell_missing(second)
     second = second._replace(table=_only(second.table, patterns))
     whole = is_whole(first) and is_whole(second)
@@ -366,11 +367,11 @@ def diff(
         whole &= not _tell_not_in_both(first, second)
         changes = drift.between(first.table, second.table, limits)
         rows = [(c.key, c.before or MISSES, c.after or MISSES, fold(c.nodes)) for c in changes]
-        return _show(rows, second, as_json, "fact | before~ | after~ | on~", whole)
+        return _show(rows, second, as_json, "fact | before~ | after~ | on~", whole, told)
     contrasts = drift.against(first.table, second.table, limits)
     rows = [(c.key, _usual(c.here), _usual(c.there), "") for c in contrasts]
     columns = f"fact | {first.machine or 'first'}~ | {second.machine or 'second'}~ | on~"
-    return _show(rows, first, as_json, columns, whole)
+    return _show(rows, first, as_json, columns, whole, told)
 
 
 @command.command("rates")
@@ -550,6 +551,18 @@ def _tell_not_in_both(before: MachineFacts, after: MachineFacts) -> bool:
     return {*before.table.nodes} != {*after.table.nodes}
 
 
+def _tell_skipped(keys: Iterable[str], told: Iterable[MachineFacts]) -> None:
+    """Tell on stderr why nodes miss facts: those of the sections of these keys that nodes
+    skipped, with the reasons that they gave."""
+    sections = sorted({key.partition(".")[0] for key in keys})
+    for one in told:
+        for section in sections:
+            if (key := f"skipped.{section}") in one.table.keys:
+                for reason, nodes in one.table.folded(key).items():
+                    if reason:
+                        tell(f"{one.name}: {section} is not known on {fold(nodes)}: {reason}")
+
+
 def _share(text: str) -> tuple[str, float]:
     name, equals, share = text.rpartition("=")
     try:
@@ -583,8 +596,11 @@ def _show(
     as_json: bool,
     columns: str,
     whole: bool,
+    told: Iterable[MachineFacts | None],
 ) -> int:
-    """Print facts that differ; return the exit code: 3 if none does, and not all were compared."""
+    """Print facts that differ; return the exit code: 3 if none does, and not all were compared.
+    ``told``: all facts of those that were compared."""
+    _tell_skipped([row[0] for row in rows], filter(None, told))
     code = 1 if rows else 0 if whole else UNDECIDED
     if as_json:
         names = [form.rstrip("~") for form in columns.split(" | ")]

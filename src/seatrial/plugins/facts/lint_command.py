@@ -53,7 +53,7 @@ routing_option = path_option(
 
 
 @click.command("lint")
-@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @machine_filter
 @rules_option
 @routing_option
