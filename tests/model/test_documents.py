@@ -104,6 +104,30 @@ def test_one_that_does_not(text: str, fault: str) -> None:
     assert decoded(text) == [f"f.yaml:{fault}"]
 
 
+class Longer(Struct, kw_only=True, forbid_unknown_fields=True):
+    spread: str = ""
+    threads_per_task: int = 1
+    tasks: int = 1
+    tasks_per_node: int = 1
+    tasks_per_numa: int = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("threads: 4", "'threads_per_task'"),
+        ("tasks: 1\ntasks_per: 4", "'tasks_per_node' or 'tasks_per_numa'"),
+        ("spraed: pack", "'spread'"),
+    ],
+)
+def test_the_beginning_of_a_key_is_nearer_than_a_word_that_looks_like_it(
+    text: str, right: str
+) -> None:
+    faults = Faults()
+    assert decode(parsed(text), Longer, faults) is None
+    assert faults.texts[0].endswith(f"is not a key here; did you mean {right}?")
+
+
 def test_all_faults_at_once_by_line() -> None:
     assert decoded("table: {a: 1}\n\nparts: [{name: 1}, {size: 0}]\n") == [
         "f.yaml:1: table.a: 1 is not true or false",

@@ -677,7 +677,9 @@ def _nearest(
     name: str, fields: Mapping[str, FieldInfo | shapes.Field], given: dict[str, Any]
 ) -> str:
     known = [key for key, item in fields.items() if item.name not in given]
-    return "; " + (suggest(name, known) or f"the keys are {', '.join(known)}")
+    longer = [repr(key) for key in known if key.startswith(f"{name}_")]  # gpus: gpus_per_task
+    near = f"did you mean {' or '.join(longer)}?" if longer else suggest(name, known)
+    return "; " + (near or f"the keys are {', '.join(known)}")
 
 
 class Location(NamedTuple):
