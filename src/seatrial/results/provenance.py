@@ -205,7 +205,8 @@ def _compilers(subject: str, sides: Sequence[list[dict[str, str]]]) -> Iterator[
         one, other = (side.get(name, set()) for side in versions)
         what = f"{name} as builds found it"
         if one and other and name in unknown:
-            yield Difference(subject, what, in_short(one), in_short(other))
+            again = ", and may be another" if one == other else ""
+            yield Difference(subject, what, in_short(one), f"{in_short(other)}{again}")
         else:
             yield from difference_of(subject, what, one, other)
 
