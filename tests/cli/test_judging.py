@@ -267,7 +267,7 @@ def test_a_history_of_enough_figures_has_no_such_limit(stepped: Path) -> None:
 def test_a_history_without_trials(tmp_path: Path) -> None:
     answer = ask(tmp_path / "none", "history", "triad", "--check")
     assert answer.code == 2
-    assert "no run has a metric 'triad'" in answer.err
+    assert "no run has a metric 'triad'; there is only elapsed" in answer.err
 
 
 def mark_at(seconds: int, letter: str, bar: bool = False) -> Mark:

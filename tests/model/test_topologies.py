@@ -194,7 +194,10 @@ SETS = {"switch": {"a": "n[001-002]", "b": "n[003-004]"}}
         ({"kind": "tree", "levels": [{"s": 1}, {"s": 2}]}, "s is the name of two levels; choose"),
         ({"kind": "tree", "levels": [{"system": 2}]}, "system is a word for every network; choose"),
         ({"kind": "tree", "levels": [{"node": 2}]}, "node is a word for every network; choose"),
-        ({"kind": "tree", "file": "few.conf", "levels": ["a", "b"]}, "1 level, and .* names 2"),
+        (
+            {"kind": "tree", "file": "few.conf", "levels": ["a", "b"]},
+            r"1 level \(a .* none\), .* 2",
+        ),
     ],
 )
 def test_bad_input_is_told_with_its_place(tmp_path: Path, topology: Any, told: str) -> None:

@@ -441,7 +441,10 @@ def levels_of_switches(
         usual = switches.kind
         names = [usual, *(f"{usual}{number}" for number in range(2, len(units) + 1))]
     elif len(names) != len(units):
-        raise ValueError(f"has {count(len(units), 'level')}, and `levels` names {len(names)}")
+        raise ValueError(
+            f"has {count(len(units), 'level')} (a single switch above all others is none), and "
+            f"`levels` names {len(names)}"
+        )
     known, levels = set(machine_nodes), list[LevelOfSets]()
     for name, level in zip(names, units, strict=False):
         kept = {unit: [node for node in nodes if node in known] for unit, nodes in level.items()}

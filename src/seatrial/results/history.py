@@ -164,7 +164,8 @@ def _wrong_runs(
 
 def _no_metric(metric: str, known: Sequence[str]) -> str:
     more = f", and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    remedy = suggest(metric, known) or f"there are {', '.join(known[:MAX_NAMED])}{more}"
+    there = "there is only" if len(known) == 1 else "there are"
+    remedy = suggest(metric, known) or f"{there} {', '.join(known[:MAX_NAMED])}{more}"
     return f"no run has a metric {metric[:100]!r}; {remedy}"
 
 
