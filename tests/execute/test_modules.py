@@ -107,8 +107,9 @@ def test_a_module_that_is_loaded_and_fails_with_a_warning(place: Workplace) -> N
     place.local(setup=fake)
     place.test("t", "echo lib=$LIB", modules=["scipy"], build={"script": '[ "$LIB" = 1 ]'})
     place.test("u", "echo ran", modules=["bad"])
+    place.test("v", "echo ran", modules=["gcc"])  # it was there before, perhaps another one
     assert place.run("--name", "t").code == 1
-    assert place.verdicts() == {"t": "pass", "u": "failed"}
+    assert place.verdicts() == {"t": "pass", "u": "failed", "v": "failed"}
     stderr = (place.run_folder("t") / "stderr").read_text()
     note = "note: module scipy is loaded, though `module load` failed: see what it said"
     assert stderr == f"{words}\n{note}\n"

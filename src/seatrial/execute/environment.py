@@ -223,7 +223,8 @@ def module_command(name: str) -> str:
 
 # Where a shell that is no login shell has not read the files of Lmod or of Environment Modules,
 # they are read from their usual places. Versions of Environment Modules before 5 say that a module
-# did not load, and end well; Lmod loads one that wants another one, warns, and fails.
+# did not load, and end well; Lmod loads one that wants another one, warns, and fails. Where
+# one was loaded before, nothing tells that it was loaded anew: a failure is one.
 _LOAD = r"""
 if ! command -v module > /dev/null; then
   for _init in /etc/profile.d/{z00_lmod,lmod,z00_modules,modules}.sh \
@@ -232,18 +233,21 @@ if ! command -v module > /dev/null; then
   done
 fi
 command -v module > /dev/null || { echo %(no_command)s >&2; exit %(code)d; }
+seatrial_has() {  # a module, modules: whether it is one of them
+  case :$2: in *:"$1":* | *:"$1"/*) ;; *) return 1 ;; esac
+}
 seatrial_load() {  # a module
   local _before=${LOADEDMODULES-} _words=
   if module load "$1"; then
     [ "${LOADEDMODULES-}" = "$_before" ] || return 0
-    case :$_before: in *:"$1":* | *:"$1"/*) return 0 ;; esac
+    if seatrial_has "$1" "$_before"; then return 0; fi
     _words=$(module load "$1" 2>&1) || :
     case $_words in *[Ee][Rr][Rr][Oo][Rr]*) ;; *) return 0 ;; esac
   else
-    case :${LOADEDMODULES-}: in *:"$1":* | *:"$1"/*)
+    if seatrial_has "$1" "${LOADEDMODULES-}" && ! seatrial_has "$1" "$_before"; then
       echo "note: module $1 is loaded, though \`module load\` failed: see what it said" >&2
-      return 0 ;;
-    esac
+      return 0
+    fi
     _words=$(module load "$1" 2>&1) || :  # the site may have set -e
   fi
   _words=$(tr -s '[:space:]' ' ' <<< "$_words")
