@@ -114,6 +114,15 @@ class Stream(Struct, frozen=True):
     name: str
 
 
+_AFTER_RUN: dict[str, Stream | Deferred] = {
+    **{name: Stream(name) for name in STREAMS},
+    "job.stdout": Stream("stdout"),
+    "job.stderr": Stream("stderr"),
+    "job.exitcode": Deferred("exitcode", (), {}),
+}
+"""The attributes of a test that only its run or its build gives a value."""
+
+
 class Launcher(Struct, frozen=True):
     """A launcher, by its name."""
 
@@ -528,8 +537,7 @@ class Frame:
             case ast.Expr(value=value):
                 self._expression_statement(value)
             case ast.FunctionDef():
-                if not self._is_class:
-                    self._names[node.name] = Closure(self, node)
+                self._define(node)
             case ast.Pass() | ast.Import() | ast.ImportFrom():
                 pass
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
@@ -551,6 +559,11 @@ class Frame:
                 if isinstance(old, list) and isinstance(more, list | tuple):
                     more = list(more)
                 self._assign(target, self._operated(node, operation, old, more))
+
+    def _define(self, node: ast.FunctionDef) -> None:
+        """Bind a function within a function; those of a class are its methods."""
+        if not self._is_class:
+            self._names[node.name] = Closure(self, node)
 
     def inner(self, names: Mapping[str, Any]) -> "Frame":
         """Return a frame that also knows some other names."""
@@ -617,8 +630,7 @@ class Frame:
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 values = list(value) if isinstance(value, list | tuple) else []
                 if len(values) == len(parts):
-                    for part, each in zip(parts, values, strict=True):
-                        self._assign(part, each)
+                    self._unpack(parts, values)
                     return
             case ast.Attribute():
                 if path := self._path(target):
@@ -630,6 +642,10 @@ class Frame:
                     container[self.value_of(key)] = value
                     return
         raise NotProvable(target, f"`{said(target)}` cannot be assigned")
+
+    def _unpack(self, targets: Sequence[ast.expr], values: Sequence[Any]) -> None:
+        for target, value in zip(targets, values, strict=True):
+            self._assign(target, value)
 
     # ---- names ----------------------------------------------------------------------------
 
@@ -699,9 +715,7 @@ class Frame:
                 return found
             case External(name=name) if name in _CONSTANTS:
                 return _CONSTANTS[name]
-            case External(name=name) if (
-                name.startswith(_SANITY) or name in _FUNCTIONS or name in _BUILT_IN
-            ):
+            case External(name=name) if _is_function(name):
                 return Function(name)
         raise NotProvable(node, f"`{said(node)}` has no known value", "names of other modules")
 
@@ -737,14 +751,10 @@ class Frame:
         first, _, rest = path.partition(".")
         if first in _MACHINE:
             return self._of_machine(node, path)
-        if path in STREAMS:
-            return Stream(path)
-        if path in ("job.stdout", "job.stderr"):
-            return Stream(path.removeprefix("job."))
+        if path in _AFTER_RUN:
+            return _AFTER_RUN[path]
         if path in _OF_JOB:
             return self._of_test(node, path.removeprefix("job."))
-        if path == "job.exitcode":
-            return Deferred("exitcode", (), {})
         if isinstance(values.get(first), Fixture):
             return self._of_fixture(node, values[first], rest)
         method = self._case.method(path)
@@ -858,11 +868,11 @@ class Frame:
         if type(kind) not in _BINARY:
             raise NotProvable(node, f"`{said(node)}` is of no known form")
         name, operate = _BINARY[type(kind)]
-        if isinstance(left, Deferred) or isinstance(right, Deferred):
+        if _one_is(Deferred, left, right):
             return Deferred(name, (left, right), {})
         if name == "+" and _are_texts(left, right):
             return joined([left, right])
-        if isinstance(left, OfMachine) or isinstance(right, OfMachine):
+        if _one_is(OfMachine, left, right):
             return _of_facts(node, name, left, right)
         if name in ("*", "**") and _product_size(left, right) > _MAX_LENGTH:
             raise NotProvable(node, f"`{said(node)}` is too large")
@@ -884,7 +894,7 @@ class Frame:
         for kind, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._certain(node, self.value_of(right_node))
             name, compare = _COMPARED[type(kind)]
-            if isinstance(left, Deferred) or isinstance(right, Deferred):
+            if _one_is(Deferred, left, right):
                 if len(node.ops) > 1 or name in ("in", "not in", "is", "is not"):
                     raise NotProvable(node, f"`{said(node)}` is known only after the run")
                 return Deferred(name, (left, right), {})
@@ -1046,15 +1056,9 @@ class Frame:
         if name == "skip_if_no_procinfo":
             return None  # the facts of a machine have it
         if name in _SKIPS and self._case.method(name) is None:
-            arguments, _ = self._arguments(node)
-            if name == "skip" or self._certain(node, arguments[0]):
-                raise SkippedCase(str(arguments[-1]) if arguments else "")
-            return None
+            return self._skip(node, name)
         if name == "set_var_default":
-            variable, value = (self.value_of(each) for each in node.args)
-            if isinstance(self._case.values.get(variable), Undefined | None):
-                self._case.values[variable] = value
-            return None
+            return self._set_default(node)
         if name in _DEPENDENCIES:
             text = f"`{said(node)}`: a test that depends on another one"
             raise NotProvable(node, text, "dependencies on other tests")
@@ -1063,6 +1067,18 @@ class Frame:
             text = f"`{said(node.func)}(...)` is no function of the suite"
             raise NotProvable(node, text, "functions of ReFrame")
         return self._called(node, method, *self._arguments(node))
+
+    def _skip(self, node: ast.Call, name: str) -> None:
+        """Raise SkippedCase if ReFrame skips the case."""
+        arguments, _ = self._arguments(node)
+        if name == "skip" or self._certain(node, arguments[0]):
+            raise SkippedCase(str(arguments[-1]) if arguments else "")
+
+    def _set_default(self, node: ast.Call) -> None:
+        """Give a variable of the test its value if it has none."""
+        variable, value = (self.value_of(each) for each in node.args)
+        if isinstance(self._case.values.get(variable), Undefined | None):
+            self._case.values[variable] = value
 
     def _called(
         self,
@@ -1076,26 +1092,34 @@ class Frame:
         given = function.node.args
         names = [each.arg for each in given.args]
         itself = names.pop(0) if is_method and names else ""
-        defaults = dict(zip(reversed(names), reversed(given.defaults), strict=False))
         if given.vararg or given.kwarg or len(arguments) > len(names):
             raise NotProvable(node, f"`{said(node)}` has arguments of no known form")
         if self._case.depth > _DEEPEST:
             raise NotProvable(node, f"`{said(node)}` calls itself too often")
         bound: dict[str, Any] = {**dict(zip(names, arguments, strict=False)), **named}
-        module = function.of.module if isinstance(function, Method) else function.module
-        of = function.of if isinstance(function, Method) else None
-        frame = Frame(self._case, module, bound, of, itself)
-        for name in names:
-            if name not in bound:
-                if name not in defaults:
-                    raise NotProvable(node, f"`{said(node)}` gives no {name}")
-                bound[name] = frame.value_of(defaults[name])
+        if isinstance(function, Method):
+            frame = Frame(self._case, function.of.module, bound, function.of, itself)
+        else:
+            frame = Frame(self._case, function.module, bound)
+        frame._bind_defaults(node, names, given.defaults)
         self._case.depth += 1
         try:
             returned = frame.run(function.node.body, strict=not is_method)
         finally:
             self._case.depth -= 1
         return None if returned is _NOTHING else returned
+
+    def _bind_defaults(
+        self, node: ast.expr, names: Sequence[str], defaults: Sequence[ast.expr]
+    ) -> None:
+        """Bind the arguments that a call does not give to their defaults. Raises NotProvable."""
+        known = dict(zip(reversed(names), reversed(defaults), strict=False))
+        for name in names:
+            if name in self._names:
+                continue
+            if name not in known:
+                raise NotProvable(node, f"`{said(node)}` gives no {name}")
+            self._names[name] = self.value_of(known[name])
 
     def _of_value(
         self, node: ast.Call, function: ast.Attribute, arguments: Sequence[Any], named: Any
@@ -1104,8 +1128,7 @@ class Frame:
         of, name = self.value_of(function.value), function.attr
         if name not in _MUTATING or is_of_machine(of):
             self._certain(node, of)
-        known = next((names for kind, names in _METHODS.items() if isinstance(of, kind)), ())
-        if name not in known or isinstance(of, Deferred | Stream | Fixture):
+        if not _has_method(of, name):
             text = f"`{said(node.func)}(...)` is no known function"
             raise NotProvable(node, text, "functions of other modules")
         if any(isinstance(each, Deferred) for each in arguments) and isinstance(of, str):
@@ -1159,9 +1182,25 @@ class Frame:
         return Deferred("xfail", tuple(arguments), named)
 
 
+def _one_is(kind: type, left: object, right: object) -> bool:
+    """Return whether at least one of two operands is of a type."""
+    return isinstance(left, kind) or isinstance(right, kind)
+
+
+def _is_function(name: str) -> bool:
+    """Return whether a name of another module is a function whose calls are understood."""
+    return name.startswith(_SANITY) or name in _FUNCTIONS or name in _BUILT_IN
+
+
+def _has_method(of: object, name: str) -> bool:
+    """Return whether a value has a method whose calls are understood."""
+    known = next((names for kind, names in _METHODS.items() if isinstance(of, kind)), ())
+    return name in known
+
+
 def _with_name(sign: str, left: object, right: object, value: Any) -> Any:
     """Return a result, which remembers the expression where whole numbers are of parameters."""
-    is_traced = isinstance(left, TracedInt) or isinstance(right, TracedInt)
+    is_traced = _one_is(TracedInt, left, right)
     if not is_traced or sign not in ("+", "-", "*", "//") or type(value) is not int:
         return value
     first, second = (each.name if isinstance(each, TracedInt) else each for each in (left, right))
