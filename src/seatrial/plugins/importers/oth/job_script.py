@@ -112,7 +112,7 @@ def _asked(scheduler: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _option(words: list[str], known: Mapping[str, str]) -> tuple[str, str]:
-    """Take an option from the words of a directive, and its value if it is ``known``."""
+    """Take an option from words, and its value if it is ``known``."""
     word = words.pop(0)
     name, equals, value = word.partition("=")
     if equals and name in known:
@@ -223,16 +223,21 @@ def _single_quoted(text: str) -> list[bool]:
         if character == "\\" and state in ("", '"') and place + 1 < len(text):
             place += 1
             inside.append(False)
-        elif state == "#":
-            state = "" if character == "\n" else state
-        elif state:
-            state = "" if character == state else state
-        elif character in "'\"":
-            state = character
-        elif character == "#" and text[place - 1 : place].strip() == "":
-            state = "#"
+        else:
+            state = _state_after(character, text[place - 1 : place], state)
         place += 1
     return inside
+
+
+def _state_after(character: str, before: str, state: str) -> str:
+    """Return the quote or the comment that a script is in after a character."""
+    if state == "#":
+        return "" if character == "\n" else "#"
+    if state:
+        return "" if character == state else state
+    if character in "'\"":
+        return character
+    return "#" if character == "#" and not before.strip() else ""
 
 
 _LAUNCHED = re.compile(r"(\s*)srun\s+(.*)")
@@ -271,11 +276,7 @@ def _sizes_of(words: list[str]) -> dict[str, str] | None:
     gives no size."""
     sizes: dict[str, str] = {}
     while words and words[0].startswith("-"):
-        option, equals, value = words.pop(0).partition("=")
-        if not equals and option[:2] in _SIZES and not option.startswith("--") and option[2:]:
-            option, value = option[:2], option[2:]
-        elif not equals:
-            value = words.pop(0) if words else ""
+        option, value = _option(words, _SIZES)
         number = re.fullmatch(r"([0-9]+)|\$\{(\w+)\}", value)
         if option not in _SIZES or number is None:
             return None
@@ -293,12 +294,12 @@ def minutes_of(text: str, scheduler: str) -> float:
     ``1:30`` are minutes and seconds of Slurm and PBS, hours and minutes of LSF (which may name a
     host behind a slash), ``1-12`` a day and twelve hours. Raises ValueError."""
     written = text.strip().partition("/")[0] if scheduler == "lsf" else text.strip()
-    days, dash, rest = written.rpartition("-")
-    parts = rest.split(":")
-    if not all(map(_TIME_PART.fullmatch, [*parts, *([days] if dash else [])])) or len(parts) > 3:
+    match = _WALLTIME.fullmatch(written)
+    if match is None:
         raise ValueError(f"{text!r} is no walltime")
-    numbers = [float(part) for part in parts]
-    if dash:  # days-hours[:minutes[:seconds]]
+    days, *parts = match.groups()
+    numbers = [float(part) for part in parts if part is not None]
+    if days:  # days-hours[:minutes[:seconds]]
         hours, minutes, seconds = (*numbers, 0.0, 0.0)[:3]
         return float(days) * 1440 + hours * 60 + minutes + seconds / 60
     if len(numbers) == 3:
@@ -312,7 +313,8 @@ def minutes_of(text: str, scheduler: str) -> float:
 
 UNITS_OF_A_MINUTE = {"pbs": 60}
 """How many of the units of a plain number are a minute, by scheduler; else one."""
-_TIME_PART = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?", re.ASCII)
+_PART = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+_WALLTIME = re.compile(f"(?:{_PART}-)?{_PART}(?::{_PART})?(?::{_PART})?")
 
 
 # ---- ini -----------------------------------------------------------------------------------------
@@ -467,14 +469,14 @@ def read_list(path: Path) -> TestList:
         words = line.split()
         if not words or line.startswith("#"):
             continue
-        first, number = words[0].lower(), len(words)
-        if first == "path_to_tests" and number == 3:
+        first = words[0].lower()
+        if first == "path_to_tests" and len(words) == 3:
             named = os.path.expandvars(os.path.expanduser(words[2]))  # noqa: PTH111
             found = replace(found, folder=path.parent / named)
-        elif first == "test" and (number == 4 or (number == 5 and _COPIES.fullmatch(words[4]))):
+        elif first == "test" and (copies := _copies_of(words)) is not None:
             test = words[2], words[3]
             found.lines.setdefault(test, place)
-            found.copies[test] += int(words[4]) if number == 5 else 1
+            found.copies[test] += copies
         elif first == "harness_task":
             found.tasks.append(place)
         else:
@@ -483,6 +485,16 @@ def read_list(path: Path) -> TestList:
     if not found.lines:
         raise ValueError(f"{path}: has no line `Test = APPLICATION TEST`")
     return found
+
+
+def _copies_of(words: Sequence[str]) -> int | None:
+    """Return how many copies of a test ``Test = app test [N]`` asks for; None for other words."""
+    match words:
+        case [_, _, _, _]:
+            return 1
+        case [_, _, _, _, number] if _COPIES.fullmatch(number):
+            return int(number)
+    return None
 
 
 _COPIES = re.compile("[0-9]{1,6}", re.ASCII)
