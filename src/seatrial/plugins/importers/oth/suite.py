@@ -139,7 +139,7 @@ def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
     varying = _varying(tests)
     if not may_be_variables(template_lines(tests[0]), set(varying)):
         return None
-    named = tuple(key for key in varying if all(test.values[key] == test.name for test in tests))
+    named = _keys_with_names(tests, varying)
     axes = {key: [test.values[key] for test in tests] for key in varying if key not in named}
     keys = dict(zip(axes, axes, strict=True))
     if not all(map(_PARAMETER.fullmatch, chain.from_iterable(axes.values()))):
@@ -151,6 +151,11 @@ def _group(tests: Sequence[OthTest]) -> CopyGroup | None:
     if math.prod(map(len, distinct.values())) == len(tests):
         return CopyGroup(tuple(tests), name, name_of, distinct, keys, (), named)
     return CopyGroup(tuple(tests), name, name_of, axes, keys, tuple(axes), named)
+
+
+def _keys_with_names(tests: Sequence[OthTest], keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys whose values are the names of the tests."""
+    return tuple(key for key in keys if all(test.values[key] == test.name for test in tests))
 
 
 def _varying(tests: Sequence[OthTest]) -> list[str]:
@@ -246,32 +251,42 @@ def _read_tests(
     root: Path, environment: Mapping[str, str], listed: TestList | None
 ) -> tuple[dict[Path, list[OthTest]], list[ImportNote]]:
     """Return the tests below ``root`` by their application, and what could not be read."""
-    missing = dict(listed.lines) if listed else {}
     notes: list[ImportNote] = []
     by_application: dict[Path, list[OthTest]] = {}
-    for folder in find_tests(root):
-        known = (folder.parent.name, folder.name)
-        if listed is not None and known not in listed.lines:
-            continue
-        missing.pop(known, None)
-        copies = listed.copies[known] if listed else 1
-        if listed and not copies:
-            text = f"{'/'.join(known)} has 0 copies; the test was left out"
-            notes.append(ImportNote(listed.file, listed.lines[known], text))
-            continue
+    for folder, copies in _wanted(root, listed, notes):
         try:
             test = replace(read_test(folder, environment), copies=copies)
         except (ValueError, OSError, SeatrialError) as error:
             notes.append(_note_of(error, folder / SCRIPTS / TEST_FILE))
         else:
             by_application.setdefault(test.application, []).append(test)
-    if listed is not None:
-        for (app, name), line in missing.items():
-            text = f"there is no test {app}/{name} below {root}"
-            notes.append(ImportNote(listed.file, line, text))
-        text = "harness_task: what is done with a suite is said by commands, such as `seatrial run`"
-        notes += [ImportNote(listed.file, line, text, lost=False) for line in listed.tasks]
     return by_application, notes
+
+
+def _wanted(
+    root: Path, listed: TestList | None, notes: list[ImportNote]
+) -> Iterator[tuple[Path, int]]:
+    """Yield the folders of the tests to read, each with its number of copies; add notes on the
+    lines of the list that lead to no test."""
+    if listed is None:
+        yield from ((folder, 1) for folder in find_tests(root))
+        return
+    missing = dict(listed.lines)
+    for folder in find_tests(root):
+        known = (folder.parent.name, folder.name)
+        if known not in listed.lines:
+            continue
+        missing.pop(known, None)
+        if copies := listed.copies[known]:
+            yield folder, copies
+        else:
+            text = f"{'/'.join(known)} has 0 copies; the test was left out"
+            notes.append(ImportNote(listed.file, listed.lines[known], text))
+    for (app, name), line in missing.items():
+        text = f"there is no test {app}/{name} below {root}"
+        notes.append(ImportNote(listed.file, line, text))
+    text = "harness_task: what is done with a suite is said by commands, such as `seatrial run`"
+    notes += [ImportNote(listed.file, line, text, lost=False) for line in listed.tasks]
 
 
 def _note_of(error: Exception, path: Path) -> ImportNote:
@@ -408,23 +423,31 @@ def _test_yaml(
         run["launcher"] = "none"
     _require_numbers(group, run)
     notes += _leave_one_number_of_tasks(group, run)
-    out = [f"# Imported from {first.file.parent.parent} of the OLCF Test Harness.\n"]
-    out.append(f"app: {_scalar(first.application.name)}\n")
-    if first.is_stopped:
-        out.append("tags: [stopped]\n")
-    if first.copies > 1:
-        out.append(f"repeat: {first.copies}\n")
-    out += _build(first)
-    out += _parameters(group)
-    faulty = dict(faults_of_variables(first.variables))
-    if variables := {name: text for name, text in first.variables.items() if name not in faulty}:
-        out += ["environment:\n", *_pairs(variables)]
+    out = [*_head(first), *_build(first), *_parameters(group), *_environment(first)]
     out += ["run:\n", *_pairs({key: value for key, value in run.items() if value})]
     out += [f"  options: [{', '.join(map(_scalar, options))}]\n"] if options else []
     out.append("  script: |\n")
     out += [f"    {line}\n" if line else "\n" for line in _script(body, lines, group, depth)]
     out += _verify(first)
     return "".join(out), notes
+
+
+def _head(test: OthTest) -> Iterator[str]:
+    """Yield what a test is."""
+    yield f"# Imported from {test.folder} of the OLCF Test Harness.\n"
+    yield f"app: {_scalar(test.application.name)}\n"
+    if test.is_stopped:
+        yield "tags: [stopped]\n"
+    if test.copies > 1:
+        yield f"repeat: {test.copies}\n"
+
+
+def _environment(test: OthTest) -> Iterator[str]:
+    """Yield the variables of a test, without those that have a fault."""
+    faulty = dict(faults_of_variables(test.variables))
+    if variables := {name: text for name, text in test.variables.items() if name not in faulty}:
+        yield "environment:\n"
+        yield from _pairs(variables)
 
 
 def _pairs(values: Mapping[str, str]) -> list[str]:
@@ -482,18 +505,7 @@ def _run_keys(
     Directives come first, then the ini file. Raises ValueError where copies cannot be one test.
     """
     first = group.tests[0]
-    run: dict[str, str] = {}
-    options: list[str] = []
-    notes = []
-    for each in directives:
-        value = replacement.text(each.value)
-        if each.key == "options" and (words := _option(value)):
-            options += words
-        elif each.key and not (asked := _asked(group, each.key, value)):
-            key = "" if each.key in ("?", "options") else f"{each.key} "
-            notes.append(_not_carried(first.template, each.line, f"{key}{each.value}"))
-        elif each.key:
-            run[each.key] = asked
+    run, options, notes = _of_directives(group, directives, replacement)
     run.setdefault("nodes", _size(replacement.text("__nodes__")))
     for key, of in (("tasks", "total_processes"), ("tasks_per_node", "processes_per_node")):
         if of in first.values:
@@ -503,6 +515,28 @@ def _run_keys(
         if not run["walltime"]:
             line, text = first.lines.get("walltime", 0), f"walltime {first.values['walltime']}"
             notes.append(_not_carried(first.file, line, text))
+    return run, options, notes
+
+
+def _of_directives(
+    group: CopyGroup,
+    directives: Sequence[job_script.Directive],
+    replacement: job_script.Replacement,
+) -> tuple[dict[str, str], list[str], list[ImportNote]]:
+    """Return what the directives of a template ask for, as ``_run_keys`` does."""
+    run: dict[str, str] = {}
+    options: list[str] = []
+    notes: list[ImportNote] = []
+    for each in directives:
+        value = replacement.text(each.value)
+        if each.key == "options" and (words := _option(value)):
+            options += words
+        elif each.key and not (asked := _asked(group, each.key, value)):
+            key = "" if each.key in ("?", "options") else f"{each.key} "
+            text = f"{key}{each.value}"
+            notes.append(_not_carried(group.tests[0].template, each.line, text))
+        elif each.key:
+            run[each.key] = asked
     return run, options, notes
 
 
