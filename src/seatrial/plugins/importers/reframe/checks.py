@@ -74,11 +74,15 @@ def _marked(of: Any, signs: Mapping[str, str]) -> Any:
             return Deferred(name, marked, {key: _marked(v, signs) for key, v in named.items()})
         case list() | tuple():
             return [_marked(each, signs) for each in of]
-        case TracedText(pieces=pieces):
-            texts = [signs.get(p.name) if isinstance(p, ParameterOf) else p for p in pieces]
-            if all(isinstance(text, str) for text in texts):
-                return "".join(map(str, texts))
+        case TracedText():
+            return _signed(of, signs)
     return of
+
+
+def _signed(of: TracedText, signs: Mapping[str, str]) -> str:
+    """Return a text with signs for its parameters, or as it is if one of these has no sign."""
+    texts = [signs.get(p.name) if isinstance(p, ParameterOf) else p for p in of.pieces]
+    return "".join(map(str, texts)) if all(isinstance(text, str) for text in texts) else of
 
 
 def _checks(of: object) -> Iterator[Keys]:
@@ -147,24 +151,32 @@ def _compared(sign: str, left: object, right: object) -> Keys:
     value = _number_of(left)
     bound = _bound(right)
     if value.distance_to is not None:
-        if sign not in ("<", "<="):
-            raise NotProvable(0, f"`{shown(left)}` with {sign}", _CHECKS)
-        if sign == "<=":
-            return {**value.keys, "equals": value.distance_to, "tolerance": bound}
-        centre = value.distance_to
-        if isinstance(bound, str) or isinstance(centre, str):
-            raise NotProvable(0, f"`{shown(left)}` < a parameter", _CHECKS)
-        least, most = _next(centre - bound, 1), _next(centre + bound, -1)
-        return {**value.keys, "at_least": least, "at_most": most}
+        return {**value.keys, **_near(value.distance_to, sign, bound, left)}
+    return {**value.keys, **_limit(sign, bound)}
+
+
+def _near(centre: Any, sign: str, distance: float | str, of: object) -> Keys:
+    """Return the keys for a number whose distance to another one is limited."""
+    if sign == "<=":
+        return {"equals": centre, "tolerance": distance}
+    if sign != "<":
+        raise NotProvable(0, f"`{shown(of)}` with {sign}", _CHECKS)
+    if isinstance(distance, str) or isinstance(centre, str):
+        raise NotProvable(0, f"`{shown(of)}` < a parameter", _CHECKS)
+    return {"at_least": _next(centre - distance, 1), "at_most": _next(centre + distance, -1)}
+
+
+def _limit(sign: str, bound: float | str) -> Keys:
+    """Return the keys for a number that is compared with a bound."""
     keys: dict[str, Keys] = {
         "==": {"equals": bound},
         "<=": {"at_most": bound},
         ">=": {"at_least": bound},
     }
     if sign in keys:
-        return {**value.keys, **keys[sign]}
+        return keys[sign]
     key, way = ("at_most", -1) if sign == "<" else ("at_least", 1)
-    return {**value.keys, key: _next(bound, way)}
+    return {key: _next(bound, way)}
 
 
 def _counted(inner: Deferred, sign: str, number: int) -> Keys:
