@@ -224,12 +224,17 @@ def _verdict(entry: ReframeEntry) -> tuple[codes.Code, str]:
         return codes.KNOWN, reason
     if result.startswith("abort"):
         return codes.CANCELLED, reason
-    phase = entry.phase or ("performance" if entry.missed else "")
+    phase = _failed_phase(entry)
     if phase == "performance":
         return codes.PERFORMANCE, entry.reason or f"{entry.missed}: outside the bounds of ReFrame"
     if not result and not phase:
         return codes.PASS, ""  # a log of 3.x: it has runs alone whose answer was right
     return _OF_PHASES.get(phase, codes.FAILED), reason
+
+
+def _failed_phase(entry: ReframeEntry) -> str:
+    """Return the phase in which a run failed; "" if none is known."""
+    return entry.phase or ("performance" if entry.missed else "")
 
 
 _OF_PHASES = {
@@ -528,8 +533,6 @@ def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> ReframeEn
 
     variables = given("check_vars") or case
     system, _, partition = case["system"].partition(":")
-    finished = given("job_completion_time_unix", "job_completion_time") or None
-    submitted = case.get("job_submit_time")
     job = case.get("jobid")
     nodes = given("job_nodelist", "nodelist")
     return ReframeEntry(
@@ -540,8 +543,8 @@ def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> ReframeEn
         place=place,
         result=str(case["result"]),
         job="" if job is None else str(job),
-        submitted=None if submitted is None else time_of(str(submitted)),
-        finished=None if finished is None else time_of(str(finished)),
+        submitted=_time_or_none(case.get("job_submit_time")),
+        finished=_time_or_none(given("job_completion_time_unix", "job_completion_time") or None),
         session=span,
         phase=given("fail_phase"),
         reason=str(given("fail_reason")).strip()[:LONGEST_REASON],
@@ -552,6 +555,10 @@ def _entry(case: dict[str, Any], place: str, span: tuple[int, int]) -> ReframeEn
         tasks_per_node=_report_whole(variables.get("num_tasks_per_node")) or 0,
         figures=list(_report_figures(case)),
     )
+
+
+def _time_or_none(written: object) -> int | None:
+    return None if written is None else time_of(str(written))
 
 
 def _report_whole(value: object) -> int | None:
