@@ -23,7 +23,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
     FOLLOWS,
     Deferred,
 )
-from seatrial.plugins.importers.reframe.tests import ReframeTest, read_tests
+from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest, read_tests
 from seatrial.plugins.importers.reframe.writer import (
     NAME_OF_FOLDER,
     NOT_CARRIED,
@@ -171,7 +171,6 @@ def _notes_of(test: ReframeTest) -> Iterator[str]:
     """Yield what was not carried over of a test that was written."""
     values = test.cases[0].values
     chains = values.get("valid_prog_environs") or []
-    bounds = [bound for of in references_of(test.cases[0]) for bound in of.values()]
     told = {
         "valid_systems: the machine is chosen by --machine": list(
             values.get("valid_systems") or ["*"]
@@ -179,8 +178,8 @@ def _notes_of(test: ReframeTest) -> Iterator[str]:
         != ["*"],
         "valid_prog_environs by features: write names of toolchains": any(map(is_feature, chains)),
         "references: learn them by `seatrial reference accept`": values.get("reference"),
-        "xfail of a reference: write known_failures (performance)": any(
-            isinstance(bound, Deferred) for bound in bounds
+        "xfail of a reference: write known_failures (performance)": (
+            _expects_a_miss(test.cases[0])
         ),
         "xfail: known_failures, until a day in a year; change the day": test.expected_failure,
         "resourcesdir: set RESOURCESDIR in the machine's environment": (
@@ -200,6 +199,11 @@ def _notes_of(test: ReframeTest) -> Iterator[str]:
     }
     yield from (text for text, holds in told.items() if holds)
     yield from (text for name, text in NOT_CARRIED.items() if values.get(name))
+
+
+def _expects_a_miss(case: ReframeCase) -> bool:
+    """Return whether a figure is expected to miss its reference."""
+    return any(isinstance(bound, Deferred) for of in references_of(case) for bound in of.values())
 
 
 def table_of(done: TranslatedSuite, path: Path) -> str:
