@@ -157,14 +157,19 @@ def _csv_rows(path: Path, text: str, notes: list[ImportNote]) -> Iterator[tuple[
 def _with_usual_names(table: ResultTable, columns: Columns) -> Columns:
     """Return the columns, with those that have their usual names. Raises UsageError."""
     lower = {each.lower(): each for each in table.head}
-    usual = [name for name in NAMES if not (columns.figures and name in _OF_FIGURES)]
-    named = {name: lower[name] for name in usual if name in lower and not getattr(columns, name)}
+    named = {name: lower[name] for name in _not_given(columns) if name in lower}
     if not columns.case and not columns.test and lower.get("test") not in columns.parameters:
         named.setdefault("case", lower.get("test", ""))
     columns = replace(columns, **named)
     _require_columns(table.path, table.head, columns)
     _require_case_and_figures(table.path, table.head, columns)
     return columns
+
+
+def _not_given(columns: Columns) -> list[str]:
+    """Return the names of columns that may have their usual names, as no option names them."""
+    names = [name for name in NAMES if not getattr(columns, name)]
+    return [name for name in names if not (columns.figures and name in _OF_FIGURES)]
 
 
 def _require_case_and_figures(path: Path, head: Sequence[str], columns: Columns) -> None:
@@ -363,23 +368,28 @@ class _TableReader:
         """Return the figures of a row. One that did not pass need not have any. Raises
         ValueError."""
         passed = code is codes.PASS
-        figures = []
-        for name, unit, written in self._cells_of_figures(row):
-            if not written and (not passed or self._columns.figures):
-                continue
-            if not passed and written.lower() in _NOTHING:
-                continue
-            try:
-                value, unit = _value_of(name, unit, written)
-            except ValueError as error:
-                if passed:
-                    raise
-                self._note(row, f"{error}: left out, the run did not pass")
-                continue
-            figures.append(ImportedFigure(name, value, unit, self._better(row, name)))
+        cells = self._cells_of_figures(row)
+        figures = [each for cell in cells if (each := self._figure(row, passed, *cell))]
         if passed and not figures:
             raise ValueError("has no figure")
         return figures
+
+    def _figure(
+        self, row: TableRow, passed: bool, name: str, unit: str, written: str
+    ) -> ImportedFigure | None:
+        """Return a figure; None where a row need not have it. Raises ValueError."""
+        if not written and (not passed or self._columns.figures):
+            return None
+        if not passed and written.lower() in _NOTHING:
+            return None
+        try:
+            value, unit = _value_of(name, unit, written)
+        except ValueError as error:
+            if passed:
+                raise
+            self._note(row, f"{error}: left out, the run did not pass")
+            return None
+        return ImportedFigure(name, value, unit, self._better(row, name))
 
     def _cells_of_figures(self, row: TableRow) -> Iterator[tuple[str, str, str]]:
         """Yield metric, unit and text of each figure that a row may have. Raises ValueError."""
