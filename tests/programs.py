@@ -271,8 +271,10 @@ class Workplace:
         }
 
     def why(self, test: str, tag: str = "t") -> str:
-        """Why the latest verdict of a test is what it is."""
-        return [e for e in self.events(tag, RunJudged) if e.test == test][-1].reason
+        """Why the latest verdict of a test is what it is; without the notice that runs of tests in
+        another process were beside it."""
+        reason = [e for e in self.events(tag, RunJudged) if e.test == test][-1].reason
+        return re.sub(r"(; |^)runs of other trials were beside it: .*", "", reason)
 
     def run_folder(self, test: str, tag: str = "t") -> Path:
         """The directory of the latest run of a test."""
