@@ -371,7 +371,7 @@ REFUSALS = [
     ),
     ("gpcnet-network-test.out", "Network Tests v", "Network Test v", "title"),
     ("gpcnet-network-test.out", "     1.9 |", "       0 |", "a figure that is not positive"),
-    ("nccl.out", " 140.20      0 ", " 140.20      2 ", "a value was wrong"),
+    ("nccl.out", " 140.20      0 ", " 140.20      2 ", "a value was wrong: #wrong is 2 in the row"),
     ("nccl.out", "    179.5 ", "     0.00 ", "a row of its table is not whole"),
     ("nccl.out", " : 0 OK", " : 3 FAILED", "out of bounds values 3 FAILED"),
     ("nccl.out", "141.00      0\n", "141.00\n", "not whole|columns|was wrong"),

@@ -118,5 +118,6 @@ def _require_right(column: str, word: str, line: str) -> None:
     if word == "N/A":
         return
     if column == "#wrong" and ("." in word or number(word) != 0):
-        raise ValueError(f"a value was wrong: {shown(line)}")
+        row = " ".join(line.split())
+        raise ValueError(f"a value was wrong: #wrong is {word} in the row {shown(row)}")
     number(word)
