@@ -65,6 +65,17 @@ def test_without_whole_nodes_nothing_is_said_of_cores(place: Workplace) -> None:
     assert told["launch"].endswith("--cpus-per-task=3")
 
 
+def test_without_a_launcher_the_script_chooses_the_cores(place: Workplace) -> None:
+    write_machine(place, "pack:1 core:4 pu:1", 4)
+    (place.folder / "suite/own").mkdir(parents=True)
+    (place.folder / "suite/own/test.yaml").write_text(
+        "app: own\nrun: {tasks_per_node: 2, launcher: none, script: hostname}\n"
+    )
+    told = place.seatrial("place", "suite/own", "-m", str(place.machine)).out
+    assert "the script chooses the cores: the node has one NUMA domain" in told
+    assert told.endswith("  (no launcher: the script starts its tasks)\n")
+
+
 def test_tasks_that_fill_a_node_get_their_cores_as_the_remedy_says(place: Workplace) -> None:
     write_machine(place, "pack:2 numa:2 core:6 pu:1", 24)
     filling = {"tasks_per_node": 4, "threads_per_task": 6}

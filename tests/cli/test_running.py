@@ -642,7 +642,7 @@ LINES = {
     "by threads": "mpirun -n 4 --map-by ppr:2:node:PE=3 --bind-to=hwthread",
     "mpich": "/opt/mpich/bin/mpiexec -n 4 -ppn 2 -bind-to core:3",
     "other": "mpiexec -n 4 --verbose",
-    "none": "(the script starts itself)",
+    "none": "(no launcher: the script starts its tasks)",
 }
 LAUNCHERS = {
     "srun": {"kind": "srun", "options": ["--mpi=pmi2"]},

@@ -42,7 +42,7 @@ def command(machine: str | None, commands: bool, form: str, **selection: Any) ->
             lines.append(f"{'':18}(only builds)")
         elif commands:
             line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
-            lines.append(f"{'':18}{line or '(the script starts itself)'}")
+            lines.append(f"{'':18}{line or '(no launcher: the script starts its tasks)'}")
     tests = len({case.test for case in prepared.cases})
     lines += left_out
     lines += [folded(f"note: {note}") for note in notes_of(prepared)]

@@ -44,12 +44,13 @@ def command(machine: str | None, form: str, **selection: Any) -> int:
         line = launch_line(prepared.site.machine, test, case)
         if isinstance(geometry, NoGeometry):
             told: dict[str, Any] = {"reason": geometry.reason, "cpus": []}
-            drawing = [f"  the launcher chooses the cores: {geometry.reason}"]
+            who = "launcher" if line else "script"
+            drawing = [f"  the {who} chooses the cores: {geometry.reason}"]
         else:
             told = {"reason": "", "cpus": geometry.cpus}
             drawing = _drawing(geometry)
         found.append({"case": case.name, "launch": line, **told})
-        launch = line or "(the script starts itself)"
+        launch = line or "(no launcher: the script starts its tasks)"
         order = rank_order_of(prepared.site.machine, test, case)
         told["order"] = [] if order is None else list(_by_node(order.order, order.sizes))
         drawing += [] if order is None else [_order_line(case.order, told["order"])]
