@@ -35,7 +35,7 @@ from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.references import References
-from seatrial.model.codes import code_of
+from seatrial.model.codes import PASS, PERFORMANCE, code_of
 from seatrial.model.known_failures import KnownFailures
 from seatrial.model.test import Case
 from seatrial.units import SECOND_NS, listed, show_seconds
@@ -86,7 +86,7 @@ class Ledger:
         self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
-        #: what is noticed of a run beside its verdict, by its id
+        #: what is noticed of a run, by its id: it stands beside the verdict of a right answer
         self.notices: dict[str, str] = {}
         self.references: References | None = None  # that people corrected
         self.answered: set[str] = set()  # files of requests
@@ -203,7 +203,8 @@ class Ledger:
         case, cause = self.case(run_id), outcome.cause
         code, reason = outcome.code, outcome.reason
         code, reason, known = self._known.judged(case, code, reason, time, cause.text)
-        reason = "; ".join(filter(None, (reason, self.notices.pop(run_id, ""))))
+        if (notice := self.notices.pop(run_id, "")) and code in (PASS, PERFORMANCE):
+            reason = f"{reason}; {notice}" if reason else notice
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
         self.note(
             events.RunJudged(
