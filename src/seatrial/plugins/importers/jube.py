@@ -178,10 +178,7 @@ def _benchmark(path: Path) -> tuple[_Benchmark | None, list[ImportNote]]:
     folder = path.parent.parent
     file = folder / CONFIGURATION
     try:
-        root = ElementTree.fromstring(read_regular(file, LIMIT))
-        benchmark = root.find("benchmark") if root.tag != "benchmark" else root
-        if benchmark is None:
-            raise ValueError("it has no <benchmark>")
+        benchmark = _configuration(file)
     except (OSError, ValueError, SyntaxError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         text = "name and parameters of its benchmark are not known, see --test and --parameter"
@@ -195,6 +192,16 @@ def _benchmark(path: Path) -> tuple[_Benchmark | None, list[ImportNote]]:
         what = "is not there" if isinstance(error, FileNotFoundError) else what
         text = f"{what}: the time of its results is that of the last change of their table"
         return found, [ImportNote(folder / TIMESTAMPS, 0, text)]
+
+
+def _configuration(file: Path) -> ElementTree.Element:
+    """Return the element <benchmark> of a configuration. Raises OSError, ValueError and
+    SyntaxError."""
+    root = ElementTree.fromstring(read_regular(file, LIMIT))
+    benchmark = root.find("benchmark") if root.tag != "benchmark" else root
+    if benchmark is None:
+        raise ValueError("it has no <benchmark>")
+    return benchmark
 
 
 def _started(path: Path) -> int:
