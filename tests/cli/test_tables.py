@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.cli import run_driver
-from seatrial.cli.tables import TextTable
+from seatrial.cli.tables import TextTable, labelled
 from seatrial.show.text import fold, parts_of_cases
 
 CASE = "sort{size=1000000}@gcc-openmpi"
@@ -120,3 +120,20 @@ def test_no_table_is_wider_than_the_screen(rows: list[tuple[str, ...]], folds: b
     found = unstyle(str(TextTable(f"one~ | two> | three{'~' if folds else ''}", rows)))
     if found.isascii():
         assert all(len(line) <= 80 for line in found.split("\n"))
+
+
+def test_sentences_beside_labels_are_folded_and_commands_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pairs = [
+        ("advice", "one two three four five"),
+        ("launcher", "srun --nodes=1 --ntasks=4"),
+        ("why", ""),
+    ]
+    whole = "advice    one two three four five\nlauncher  srun --nodes=1 --ntasks=4"
+    assert unstyle(labelled(pairs, ("advice",))) == whole, "there is room"
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 25)
+    narrow = whole.replace("three four", "three\n          four")
+    assert unstyle(labelled(pairs, ("advice",))) == narrow
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 15)
+    assert unstyle(labelled(pairs, ("advice",))) == whole, "there is no room"

@@ -134,7 +134,7 @@ def _head(
         ("ran", "" if one_run.only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),
     )
-    return labelled(lines)
+    return labelled(lines, sentences=("verdict", "by people", "cause", "advice", "it was"))
 
 
 def _asked(case: CaseRow) -> str:

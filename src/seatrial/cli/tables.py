@@ -9,14 +9,14 @@ column be left out: see ``show.page.Column``.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import click
 
 from seatrial.escaping import plain_line
 from seatrial.show.page import Column, Table
-from seatrial.show.text import table_text
+from seatrial.show.text import folded, table_text
 
 _COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
 
@@ -57,8 +57,13 @@ def print_first(table: TextTable, number: int, maximum: int, where: str = "") ->
         click.echo(f"and {number - maximum} more{where}")
 
 
-def labelled(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the texts that are not empty, a line each, behind their bold labels."""
+def labelled(pairs: Iterable[tuple[str, str]], sentences: Collection[str] = ()) -> str:
+    """Return the texts that are not empty, a line each, behind their bold labels. On a terminal
+    those with the labels ``sentences`` are folded; others, such as commands, are for copying."""
     kept = [(label, plain_line(text)) for label, text in pairs if text]
     widest = max(len(label) for label, _ in kept)
-    return "\n".join(f"{click.style(name.ljust(widest), bold=True)}  {text}" for name, text in kept)
+    lines = []
+    for name, text in kept:
+        shown = folded(text, left=widest + 2) if name in sentences else text
+        lines.append(f"{click.style(name.ljust(widest), bold=True)}  {shown}")
+    return "\n".join(lines)

@@ -341,12 +341,16 @@ def _shrink(widths: list[int], minima: Sequence[int], room: int) -> None:
         widths[max(wide, key=widths.__getitem__)] -= 1
 
 
-def folded(sentence: str) -> str:
-    """Return a sentence, on a terminal folded to its width between words."""
-    room = screen_width()
-    if not room or _width(sentence) <= room:
+def folded(sentence: str, left: int = 0) -> str:
+    """Return a sentence, on a terminal folded to its width between words. ``left``: columns that
+    stand before it, below which nothing is written."""
+    room = screen_width() - left
+    if room < NARROWEST or _width(sentence) <= room:
         return sentence
-    return textwrap.fill(sentence, room, subsequent_indent=GAP, break_on_hyphens=False)
+    if not left:
+        return textwrap.fill(sentence, room, subsequent_indent=GAP, break_on_hyphens=False)
+    lines = textwrap.wrap(sentence, room, break_on_hyphens=False, break_long_words=False)
+    return f"\n{'':{left}}".join(lines)
 
 
 def screen_width() -> int:
