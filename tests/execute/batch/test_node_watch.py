@@ -30,7 +30,7 @@ from seatrial.model.schedulers import Slurm
         ("failing|none", "failing"),
         ("inval|Low RealMemory (reported:190000)", "inval: Low RealMemory (reported:190000)"),
         ("future|none", "future"),
-        ("unknown*|none", "unknown"),
+        ("unknown*|none", ""),
         ("?|none", "?"),
         ("frozen|a state of a later Slurm", "frozen: a state of a later Slurm"),
     ],

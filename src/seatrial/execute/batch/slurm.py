@@ -141,14 +141,16 @@ SINFO_FORMAT = "%N|%T|%E"
 FEATURES_FORMAT = "%N|%f"
 
 # States of a node in which it takes jobs, or will by itself: sinfo(1), without suffixes such as *
-# and ~. In any other state it takes none, also in one that a later Slurm may bring.
+# and ~. In any other state it takes none, also in one that a later Slurm may bring. Of `unknown`
+# nodes the controller, which has just started, will know in a moment, and starts no job there until
+# then.
 NODE_UP = frozenset(
     {
         *("idle", "allocated", "mixed", "completing", "planned", "blocked", "reserved", "maint"),
         *("reboot", "rebooting", "reboot_requested", "reboot_issued", "cancel_reboot"),
         *("power_up", "power_down", "powering_up", "powering_down", "powered_down"),
         *("cloud", "dynamic_norm", "external", "resume", "undrain"),
-        *("no_respond", "not_responding", "perfctrs", "npc"),
+        *("no_respond", "not_responding", "perfctrs", "npc", "unknown"),
     }
 )
 
