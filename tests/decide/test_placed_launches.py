@@ -152,6 +152,12 @@ def test_what_can_never_be_is_told_before_the_trial(
     assert (code, told in said) == (0, True), said
 
 
+@pytest.mark.parametrize("where", ["order random", "order x", "order X"])
+def test_an_order_that_the_network_has_can_be_asked(place: Workplace, where: str) -> None:
+    code, said = listed(place, where)
+    assert (code, "left out" in said) == (0, False), said
+
+
 @pytest.mark.parametrize(
     ("machine", "told"),
     [
