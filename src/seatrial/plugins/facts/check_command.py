@@ -29,8 +29,13 @@ from seatrial.plugins.facts.command import (
     tell_troubles,
     unfolded,
 )
-from seatrial.plugins.facts.lint_command import not_judged, print_judgement, rules_option
-from seatrial.plugins.facts.rules import RuleJudgement, judge, load, load_own
+from seatrial.plugins.facts.lint_command import (
+    judged_with,
+    not_judged,
+    print_judgement,
+    rules_option,
+)
+from seatrial.plugins.facts.rules import RuleJudgement, load_asked
 from seatrial.results import notes as note_file
 from seatrial.units import count
 
@@ -169,7 +174,7 @@ def nodes(
     about = find_machine(machine).machine
     if (drain or resume) and about.scheduler != "slurm":
         raise UsageError(f"--drain, --resume: {about.machine} is `scheduler: {about.scheduler}`")
-    rules = load(files) if files else load_own()
+    rules = load_asked(files)
     tag = tag or new_tag(folders.trials, ["facts"])
     wanted = set(unfolded(asked["nodes"]) if asked["nodes"] else node_names(about))
     drained = _drained(about, wanted) if resume else {}
@@ -185,7 +190,7 @@ def nodes(
     with opened(folders) as store:
         source = source_of(store, collections, rates=True)
     tell_troubles(source.table)
-    judged = judge(source.table, rules, source.roles, source.groups, members=source.members)
+    judged = judged_with(source, rules)
     print_judgement(judged, f"{count(len(source.table.nodes), 'node')} of {source.name}")
     acts = NodeActs(folders.trials / note_file.FILE, about.machine, tag)
     bad = acts.resume(drained, judged, source, rules)

@@ -26,8 +26,7 @@ from seatrial.plugins.facts.rules import (
     RuleFinding,
     RuleJudgement,
     judge,
-    load,
-    load_own,
+    load_asked,
     shipped_rules,
     with_waivers,
 )
@@ -74,7 +73,7 @@ def command(
     SOURCE is a trial that collected facts, a file of facts, or a machine; default: the newest
     trial. Several are judged together: clients and servers. Exits 1 if something was found.
     """
-    rules = load(files) if files else load_own()
+    rules = load_asked(files)
     if listed:
         _list(rules, as_json)
         return UNDECIDED if any(map(is_left_out, rules.rules)) else 0
@@ -92,7 +91,9 @@ def command(
     return 0 if is_whole(source) and not not_judged(judged, rules) else UNDECIDED
 
 
-def judged_with(source: MachineFacts, rules: RuleFile, plan: RoutingPlan | None) -> RuleJudgement:
+def judged_with(
+    source: MachineFacts, rules: RuleFile, plan: RoutingPlan | None = None
+) -> RuleJudgement:
     """Return what rules find, and where nodes are not as a routing plan says. The plan tells the
     role of nodes to which the machine's file gives none."""
     if plan is None:

@@ -608,6 +608,12 @@ def load(paths: Iterable[Path] = ()) -> RuleFile:
     return with_shipped(read_files(paths))
 
 
+def load_asked(files: Collection[Path]) -> RuleFile:
+    """Return the rules of the files that a person names, which must be without faults; where none
+    is named, the site's own."""
+    return load(files) if files else load_own()
+
+
 def load_own() -> RuleFile:
     """Return the site's own rules after the shipped ones; what has a fault is left out."""
     return with_shipped(own_rule_files())
