@@ -136,7 +136,7 @@ def import_reframe_tests(
     for note, tests, _ in suite.by_reason(done.notes)[:NOTES_SHOWN]:
         click.echo(f"{tests:5}  note: {note}")
     click.echo(f"{suite.summary_of(done)}, in {output}")
-    click.echo(f"all reasons are in {output / 'import.md'}")
+    click.echo(f"all reasons are in {output / NOTES_FILE}")
     if not done.tests:
         raise UsageError(_nothing_whole(path, done.found, suite.by_reason(done.lost)))
     click.echo(f"next   {folders.command('list', str(output))}")
