@@ -266,7 +266,7 @@ def test_a_plugin_that_cannot_be_imported_is_named(site: Site) -> None:
 # What others ran, thinly: jobs of an accounting file in a table, a command that imports them, a
 # question, a kind of event, a key of machine files with a fault, a kind of file, a gauge, an alert,
 # and a suite.
-USAGE = """\
+TOLLS = """\
 from pathlib import Path
 from typing import Annotated
 
@@ -284,10 +284,10 @@ class OtherJob(Struct):
     hours: float
 
 
-JOBS = Table("usage_jobs", columns_of(OtherJob), primary_key="job")
+JOBS = Table("tolls_jobs", columns_of(OtherJob), primary_key="job")
 
 
-class Charges(Struct):
+class Tolls(Struct):
     '''What jobs cost.'''
 
     factor: Annotated[float, doc("by which node-hours are multiplied", ge=0)] = 1.0
@@ -295,100 +295,100 @@ class Charges(Struct):
 
 @hookimpl
 def seatrial_commands():
-    return [Command("load-usage", "usage_load:command", "Import jobs.", "Keep and exchange data")]
+    return [Command("load-tolls", "tolls_load:command", "Import jobs.", "Keep and exchange data")]
 
 
 @hookimpl
 def seatrial_files():
-    return [FileKind("charges", "charges.yaml", "usage:Charges")]
+    return [FileKind("tolls", "tolls.yaml", "tolls:Tolls")]
 
 
 @hookimpl
 def seatrial_gauges():
-    return [GaugeKind("usage_running", "echo 12", every=1)]
+    return [GaugeKind("tolls_running", "echo 12", every=1)]
 
 
 @hookimpl
 def seatrial_resources():
-    return [ResourceKind("charge", "usage:charge")]
+    return [ResourceKind("toll", "tolls:toll")]
 
 
-def charge(case):
+def toll(case):
     return 2.0 * case.nodes
 
 
 @hookimpl
 def seatrial_alerts():
-    return ["usage:watch"]
+    return ["tolls:watch"]
 
 
 @hookimpl
 def seatrial_collectors():
-    return ["usage_runs:Bytes"]
+    return ["tolls_runs:Bytes"]
 
 
 @hookimpl
 def seatrial_guards():
-    return ["usage_runs:guard_of"]
+    return ["tolls_runs:guard_of"]
 
 
 @hookimpl
 def seatrial_job_parts():
-    return [JobPart("usage_runs:lines", "usage_runs:prepare")]
+    return [JobPart("tolls_runs:lines", "tolls_runs:prepare")]
 
 
 async def watch(record, tasks):
-    tasks.alert("usage", record.machine.machine, "others run 12 jobs")
+    tasks.alert("tolls", record.machine.machine, "others run 12 jobs")
 
 
 @hookimpl
 def seatrial_tables():
-    return [StoreTable("usage_jobs", "usage:JOBS", "usage:fill")]
+    return [StoreTable("tolls_jobs", "tolls:JOBS", "tolls:fill")]
 
 
 @hookimpl
 def seatrial_studies():
-    return [Study("usage", "Usage", "Show the hours of each user.", "usage:usage")]
+    return [Study("tolls", "Usage", "Show the hours of each user.", "tolls:tolls")]
 
 
 @hookimpl
 def seatrial_events():
-    return ["usage_events:Incident"]
+    return ["tolls_events:Incident"]
 
 
 @hookimpl
 def seatrial_keys():
     logs = Annotated[list[str], doc("system logs")]
-    return [Key("machine", "logs", logs, [], "usage:check_logs")]
+    return [Key("machine", "tide_logs", logs, [], "tolls:check_logs")]
 
 
 @hookimpl
 def seatrial_suites():
-    return [ShippedSuite("usage", Path(__file__).parent / "suite")]
+    return [ShippedSuite("tolls", Path(__file__).parent / "suite")]
 
 
 def check_logs(machine, location):
-    for i, path in enumerate(machine.logs):
+    for i, path in enumerate(machine.tide_logs):
         if not path.startswith("/"):
             location.fault(f"{path!r} is no absolute path", i)
 
 
 def fill(store, trials):
-    file = trials / "usage.txt"
+    file = trials / "tolls.txt"
     lines = file.read_text().splitlines() if file.exists() else []
-    known = {job for (job,) in store.rows("SELECT job FROM usage_jobs")}
+    known = {job for (job,) in store.rows("SELECT job FROM tolls_jobs")}
     rows = [(int(job), user, float(hours)) for job, user, hours in map(str.split, lines)]
     with store.writing() as writer:
         writer.insert(JOBS, [OtherJob(*row) for row in rows if row[0] not in known])
 
 
-def usage(store):
+def tolls(store):
     '''Show the hours of each user.'''
     from seatrial.show.page import Column, Page, Section, Table as ShownTable
 
-    sql = "SELECT user, sum(hours) FROM usage_jobs GROUP BY user ORDER BY 2 DESC"
+    sql = "SELECT user, sum(hours) FROM tolls_jobs GROUP BY user ORDER BY 2 DESC"
     columns = (Column("User"), Column("Hours", "number"))
-    return Page("Usage", [Section("Hours", [ShownTable(columns, store.rows(sql))])])
+    return Page("Tolls", [Section("Hours", [ShownTable(columns, store.rows(sql))])])
 """
 RUNS = """\
 from seatrial.execute.run_collector import RunReader
@@ -436,7 +436,7 @@ import click
 @click.argument("file")
 @click.pass_obj
 def command(folders, file):
-    shutil.copyfile(file, folders.trials / "usage.txt")
+    shutil.copyfile(file, folders.trials / "tolls.txt")
 """
 EVENTS = """\
 from typing import ClassVar
@@ -444,7 +444,7 @@ from typing import ClassVar
 from seatrial.journal.events import Event
 
 
-class Incident(Event, frozen=True, kw_only=True, tag="usage_incident"):
+class Incident(Event, frozen=True, kw_only=True, tag="tolls_incident"):
     '''Something cost jobs.'''
 
     number: ClassVar[int] = 9001
@@ -459,45 +459,47 @@ components:
   - component: out
     kind: sustained
     duration: 4s
-    throttles: [{gauge: usage_running, high: 20, low: 10}]
+    throttles: [{gauge: tolls_running, high: 20, low: 10}]
     tests: {ship: {weight: 1, io: heavy}}
 """
 
 
 @pytest.fixture(scope="module")
 def path(site: Site) -> str:
-    """The folder of the plug-in ``usage``; it is there where PYTHONPATH has it."""
+    """The folder of the plug-in `tolls`; it is there where PYTHONPATH has it."""
     place = site.folder / "other"
     (place / "suite/job").mkdir(parents=True)
     (place / "suite/job/test.yaml").write_text("app: job\n")
-    (place / "usage.py").write_text(USAGE)
-    (place / "usage_events.py").write_text(EVENTS)
-    (place / "usage_load.py").write_text(LOAD)
-    (place / "usage_runs.py").write_text(RUNS)
-    info = place / "usage-1.dist-info"
+    (place / "tolls.py").write_text(TOLLS)
+    (place / "tolls_events.py").write_text(EVENTS)
+    (place / "tolls_load.py").write_text(LOAD)
+    (place / "tolls_runs.py").write_text(RUNS)
+    info = place / "tolls-1.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: usage\n")
-    (info / "entry_points.txt").write_text("[seatrial]\nusage = usage\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tolls\n")
+    (info / "entry_points.txt").write_text("[seatrial]\ntolls = tolls\n")
     return str(place)
 
 
 def test_a_plugin_has_tables_events_keys_and_suites(site: Site, path: str) -> None:
-    """The thinnest `usage`, whose table comes after the store was made."""
+    """The thinnest tolls, whose table comes after the store was made."""
     (site.folder / "jobs.txt").write_text("1 ana 4.5\n2 bo 1\n3 ana 2\n")
-    site.seatrial("load-usage", "jobs.txt", PYTHONPATH=path)
-    shown = site.seatrial("usage", PYTHONPATH=path)
+    site.seatrial("load-tolls", "jobs.txt", PYTHONPATH=path)
+    shown = site.seatrial("tolls", PYTHONPATH=path)
     assert re.search(r"ana +6.5\nbo +1", shown), shown
-    assert site.seatrial("usage", PYTHONPATH=path) == shown
+    assert site.seatrial("tolls", PYTHONPATH=path) == shown
     site.seatrial("probes", "--all", "copied", PYTHONPATH=path)
-    assert (site.folder / "copied/usage/job/test.yaml").exists()
+    assert (site.folder / "copied/tolls/job/test.yaml").exists()
     machine = site.folder / "logs.yaml"
-    machine.write_text(MACHINE + "logs: [messages]\n")
+    machine.write_text(MACHINE + "tide_logs: [messages]\n")
     told = site.seatrial("list", "suite", "-m", "logs.yaml", code=2, PYTHONPATH=path)
-    assert "logs[0]: 'messages' is no absolute path" in told
-    assert "logs: is not a key here" in site.seatrial("list", "suite", "-m", "logs.yaml", code=2)
+    assert "tide_logs[0]: 'messages' is no absolute path" in told
+    assert "tide_logs: is not a key here" in site.seatrial(
+        "list", "suite", "-m", "logs.yaml", code=2
+    )
     read = (
         "from seatrial.journal.encoding import decode\n"
-        'event = decode(b\'{"event":"usage_incident","time":5,"text":"fire"}\')\n'
+        'event = decode(b\'{"event":"tolls_incident","time":5,"text":"fire"}\')\n'
         "print(type(event).__name__, event.number)"
     )
     python = str(site.python)
@@ -506,17 +508,17 @@ def test_a_plugin_has_tables_events_keys_and_suites(site: Site, path: str) -> No
 
 
 def test_a_plugin_has_gauges_alerts_and_kinds_of_files(site: Site, path: str) -> None:
-    assert "by which node-hours" in site.seatrial("schema", "charges", PYTHONPATH=path)
+    assert "by which node-hours" in site.seatrial("schema", "tolls", PYTHONPATH=path)
     (site.folder / "short/ship").mkdir(parents=True)
     (site.folder / "short/ship/test.yaml").write_text(TEST.replace("1m", "2s"))
     (site.folder / "throttled.yaml").write_text(THROTTLED)
     told = site.seatrial("accept", "throttled.yaml", "-q", code=2)
-    assert "harbour has no gauge 'usage_running'" in told
+    assert "harbour has no gauge 'tolls_running'" in told
     named = (
         "from seatrial.model.machine import Gauge, Machine\n"
-        "gauges = {'usage_running': Gauge(command='echo 3')}\n"
+        "gauges = {'tolls_running': Gauge(command='echo 3')}\n"
         "machine = Machine(machine='m', nodes=[], gauges=gauges)\n"
-        "print(machine.all_gauges['usage_running'].command)"
+        "print(machine.all_gauges['tolls_running'].command)"
     )
     assert site.call(str(site.python), "-c", named, PYTHONPATH=path).strip() == "echo 3"
     site.seatrial("accept", "throttled.yaml", "-q", PYTHONPATH=path)
@@ -553,7 +555,7 @@ def test_a_plugin_has_guards_parts_of_jobs_and_figures_of_runs(site: Site, path:
 
 def test_figures_are_shown_by_what_a_plugin_knows_of_runs(site: Site, path: str) -> None:
     site.seatrial("run", "suite", "-m", "machine.yaml", "--name", "again", "--repeat", "2")
-    words = ("compare", "again", "again", "--per", "charge", "--format", "json")
-    assert "'charge' is not one of" in site.seatrial(*words, code=2)
+    words = ("compare", "again", "again", "--per", "toll", "--format", "json")
+    assert "'toll' is not one of" in site.seatrial(*words, code=2)
     (compared,) = json.loads(site.seatrial(*words, code=3, PYTHONPATH=path))["comparisons"]
-    assert "knots/charge" in {row["unit"] for row in compared["rows"]}
+    assert "knots/toll" in {row["unit"] for row in compared["rows"]}

@@ -1,0 +1,35 @@
+"""Jobs of others, as rows and as columns."""
+
+from pathlib import Path
+
+import msgspec
+
+from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, UserJob, read_jobs
+from seatrial.results.store.ingest import synced
+
+JOBS = [
+    UserJob(machine="harbour", job="1", submitted=100, started=150, ended=400, cores=4, user="ann"),
+    UserJob(machine="harbour", job="2", submitted=120, started=400, cores=8, user="bob"),
+    UserJob(machine="harbour", job="3", submitted=500, user="ann", state="pending"),
+    UserJob(machine="pier", job="1", submitted=130, started=130, ended=200, suspended_s=30),
+]
+
+
+def test_kept_jobs_are_in_the_store(tmp_path: Path) -> None:
+    (tmp_path / "usage/x").mkdir(parents=True)
+    (tmp_path / "usage/x/1.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(JOBS))
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        all_jobs = read_jobs(store, Chosen())
+        assert all_jobs.numbers["ended"].tolist() == [400, NONE, NONE, 200]
+        users = all_jobs.words["user"]
+        assert [users.names[code] for code in users.codes] == ["ann", "bob", "ann", ""]
+        assert users.are(["ann"]).tolist() == [True, False, True, False]
+        chosen = read_jobs(store, Chosen(machine="harbour", since=401, until=500))
+        assert chosen.numbers["cores"].tolist() == [8]
+
+
+def test_jobs_hold_their_cores_between_bounds() -> None:
+    jobs = Jobs.of(JOBS)
+    assert jobs.seconds_within(0, 1000).tolist() == [250, 600, 0, 40]
+    assert jobs.seconds_within(160, 390).tolist() == [230, 0, 0, 10]
+    assert jobs.only(jobs.numbers["cores"] > 0).seconds_within(0, 500).tolist() == [250, 100]
