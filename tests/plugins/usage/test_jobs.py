@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import msgspec
-
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, UserJob, read_jobs
 from seatrial.results.store.ingest import synced
+from tests.plugins.usage.kept import keep
 
 JOBS = [
     UserJob(machine="harbour", job="1", submitted=100, started=150, ended=400, cores=4, user="ann"),
@@ -16,8 +15,7 @@ JOBS = [
 
 
 def test_kept_jobs_are_in_the_store(tmp_path: Path) -> None:
-    (tmp_path / "usage/x").mkdir(parents=True)
-    (tmp_path / "usage/x/1.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(JOBS))
+    keep(tmp_path, JOBS)
     with synced(tmp_path / "store.sqlite", tmp_path) as store:
         all_jobs = read_jobs(store, Chosen())
         assert all_jobs.numbers["ended"].tolist() == [400, NONE, NONE, 200]

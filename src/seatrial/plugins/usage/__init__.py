@@ -2,10 +2,46 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import StoreTable, hookimpl
+from typing import Annotated
+
+from seatrial.hooks import Command, Key, StoreTable, hookimpl
+from seatrial.model.file_model import doc
+from seatrial.plugins.usage.keys import UsageSettings
+
+_HERE = "seatrial.plugins.usage"
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "usage",
+            f"{_HERE}.command:command",
+            "Tell what others ran: hours, waits, failures, charges.",
+            "Judge results",
+        ),
+    ]
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    about = Annotated[UsageSettings, doc("the jobs that others run: what is kept and shown")]
+    keys = f"{_HERE}.keys"
+    return [
+        Key(
+            "machine",
+            "usage",
+            about,
+            UsageSettings(),
+            check=f"{keys}:check",
+            resolve=f"{keys}:with_paths",
+            of_runs=False,
+        )
+    ]
 
 
 @hookimpl
 def seatrial_tables() -> list[StoreTable]:
-    place = "seatrial.plugins.usage"
-    return [StoreTable("usage_jobs", f"{place}.jobs:JOBS", f"{place}.archive:fill")]
+    return [
+        StoreTable("usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.archive:fill"),
+    ]

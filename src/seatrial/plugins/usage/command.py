@@ -1,0 +1,96 @@
+"""``seatrial usage``: what others ran on a machine. Each sub-command is imported when it is called.
+
+A sub-command is a click command in a module of its own, and a line in `COMMANDS`; a source of jobs
+is one in `IMPORTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from seatrial.errors import suggest
+from seatrial.hooks import load
+
+_HERE = "seatrial.plugins.usage"
+
+
+class SubCommand(NamedTuple):
+    """A command below a group."""
+
+    #: What is typed behind the group.
+    name: str
+    #: ``module:attribute`` of a click command, imported when the command is called.
+    command: str
+    #: The line in the help of the group.
+    help: str
+
+
+IMPORTS = (
+    SubCommand(
+        "swf", f"{_HERE}.sources.swf:command", "A log in the Standard Workload Format (*.swf)."
+    ),
+)
+"""``seatrial usage import``: the sources of jobs."""
+
+COMMANDS = (SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),)
+"""``seatrial usage``: its sub-commands, in the order of the help."""
+
+QUESTION = "ask"
+"""The sub-command whose name may be left out: ``usage --by size`` is ``usage ask --by size``."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called. ``default`` names the one that is
+    called where none is named."""
+
+    def __init__(
+        self, *args: Any, table: Sequence[SubCommand], default: str = "", **settings: Any
+    ) -> None:
+        super().__init__(*args, **settings)
+        self.table = {command.name: command for command in table}
+        self.default = default if default in self.table else ""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        return load(self.table[name].command) if name in self.table else None
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Insert the default command where none is named."""
+        options = not args or (args[0].startswith("-") and args[0] not in ("-h", "--help"))
+        if self.default and options:
+            args = [self.default, *args]
+        return super().parse_args(context, args)
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.table and not args[0].startswith("-"):
+            remedy = suggest(args[0], self.table) or f"there are {', '.join(self.table)}"
+            context.fail(f"no command {args[0]!r}; {remedy}")
+        return super().resolve_command(context, args)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the lines of the commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(command.name, command.help) for command in self.table.values()])
+
+
+@click.group("usage", cls=LazyGroup, table=COMMANDS, default=QUESTION)
+def command() -> None:
+    """Tell what others ran on a machine, whoever submitted it.
+
+    Jobs come in by `seatrial usage import`, and are kept below the folder of the trials.
+    """
+
+
+@click.group("import", cls=LazyGroup, table=IMPORTS)
+def imports() -> None:
+    """Bring in the jobs that others ran on a machine, from the batch system or from a file.
+
+    An import can be repeated: a job is never counted twice, and what changed since is corrected.
+    """

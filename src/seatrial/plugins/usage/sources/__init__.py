@@ -1,0 +1,1 @@
+"""Sources of jobs that others ran: batch systems that are asked, and files."""
