@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.plugins.guard import program
+from seatrial.execute import c_programs
 
 
 @pytest.fixture(scope="module")
 def quick_compiler() -> Iterator[None]:
     """The guard is compiled without optimisation, in a third of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "FLAGS", ("-std=c11", "-O0"))
+        patch.setattr(c_programs, "FLAGS", ("-std=c11", "-O0"))
         yield

@@ -10,24 +10,20 @@ which is slower.
 """
 
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent import futures
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
-from seatrial.account import home
 from seatrial.errors import SeatrialError, UsageError
+from seatrial.execute import c_programs
 
 SOURCE = Path(__file__).parent / "guard.c"
 LAUNCH_LINE = SOURCE.with_name("launch_line.h")  # a part of it
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra")
-COMPILER_S = 60.0
 BATCH = 500  # files that one process reads
 
 
@@ -42,41 +38,16 @@ class ProgramFacts(Struct, frozen=True):
 
 
 def compile_to(target: Path, header: str) -> None:
-    """Compile the guard with a header of rules. It is static where there is a static libc. Raises
-    UsageError without a compiler."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if not compiler:
-        raise UsageError("no C compiler (cc, gcc) is in PATH; the guard is a C program: load one")
+    """Compile the guard with a header of rules. Raises UsageError without a compiler."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "rules.h").write_text(header)
-        line = [*compiler.split(), *FLAGS, f"-I{folder}", "-o", str(target), str(SOURCE)]
-        done = _run([*line, "-static"])
-        if done.returncode:
-            done = _run(line)
-    if done.returncode:
-        text = done.stderr.decode(errors="replace")[-2000:]
-        raise SeatrialError(f"{compiler} cannot compile the guard:\n{text}")
-
-
-def _run(line: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    try:
-        return subprocess.run(line, capture_output=True, timeout=COMPILER_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"{line[0]} cannot be run: {error}; set CC to a C compiler") from error
+        c_programs.compile_to(target, SOURCE, "the guard", [Path(folder)])
 
 
 def compiled(header: str) -> Path:
     """Return the guard with a header of rules. It is compiled once and kept in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or home() / ".cache"
     source = SOURCE.read_bytes() + LAUNCH_LINE.read_bytes()
-    key = sha256(source + header.encode() + os.uname().machine.encode()).hexdigest()
-    program = Path(base) / "seatrial" / f"guard-{key[:16]}"
-    if not program.exists():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        fresh = program.with_name(f"{program.name}.{os.getpid()}")
-        compile_to(fresh, header)
-        fresh.replace(program)
-    return program
+    return c_programs.kept("guard", source + header.encode(), lambda path: compile_to(path, header))
 
 
 def scan(program: Path, paths: Iterable[str], jobs: int = 1) -> Iterator[ProgramFacts]:
