@@ -65,8 +65,12 @@ def _list(folders: Folders, machine: str) -> int:
     if not notes:
         click.echo("No notes yet. Write one: seatrial note 'fabric reset' --at 2h")
         return 0
-    rows = ((note.id, show_minute(note.time), note.machine, note.text, note.user) for note in notes)
-    click.echo(TextTable("id | time | machine | note~ | by", rows))
+    table = TextTable("id | time | until?1 | machine | nodes~?2 | note~ | by")
+    for note in notes:
+        until = show_minute(note.until) if note.until else ""
+        when = (show_minute(note.time), until)
+        table.add(note.id, *when, note.machine, note.nodes, note.text, note.user)
+    click.echo(table)
     return 0
 
 

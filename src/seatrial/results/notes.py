@@ -3,20 +3,25 @@
     write(Path("trials/notes.jsonl"), "fabric reset", at=time_ns, machine="frost")
     read(Path("trials/notes.jsonl")).notes
 
+    write(path, "kGNI bug", at=start, machine="hopper", until=end, nodes="n[1-8]", cause="software")
+
 Nothing in a journal tells these facts, so the file is their only truth: JSON lines that are only
-ever appended, a removal is a line, too. Many may write at once: each line is one write under a
-lock. A line that a crash tore is skipped and counted, as in a journal.
+ever appended; a correction and a removal are lines, too. Many may write at once: each line is one
+write under a lock. A line that a crash tore is skipped and counted, as in a journal.
+
+A note with a cause is an incident: it has an end, and nodes.
 """
 
 import fcntl
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.account import user_name
 from seatrial.errors import TrialError, UsageError
@@ -41,13 +46,21 @@ class Note(Struct, frozen=True, omit_defaults=True):
     written: int = 0
     user: str = ""
     host: str = ""
+    #: The end of what happened, in ns; 0: it was at one moment, or is not over.
+    until: int = 0
+    #: Its nodes, folded; "": all, or not said.
+    nodes: str = ""
+    #: Of an incident: the kind of its cause, by which losses are summed.
+    cause: str = ""
+    #: Why it was corrected.
+    reason: str = ""
 
     def concerns(self, machine: str) -> bool:
         return self.machine in ("", machine)
 
 
-class _Line(Note, frozen=True, omit_defaults=True):
-    """A line of the file: a note, or the id of one that is removed."""
+class NoteLine(Note, frozen=True, omit_defaults=True):
+    """A line of the file: a note, the same with other values, or the id of one that is removed."""
 
     id: str = ""
     time: int = 0
@@ -68,58 +81,97 @@ class Diary(NamedTuple):
 
 def read(path: Path) -> Diary:
     """The notes of a file; a missing one has none. Raises TrialError where it cannot be read."""
+    notes: dict[str, Note] = {}
+    damaged = 0
+    for line in _lines(path):
+        if line is None:
+            damaged += 1
+        elif line.removes:
+            notes.pop(line.removes, None)
+        else:
+            notes[line.id] = msgspec.convert(line, Note, from_attributes=True)
+    return Diary(sorted(notes.values(), key=lambda note: (note.time, note.written)), damaged)
+
+
+def versions(path: Path) -> dict[str, list[NoteLine]]:
+    """Return all that was ever written of each note, by its id, the oldest line first."""
+    found: dict[str, list[NoteLine]] = {}
+    for line in filter(None, _lines(path)):
+        found.setdefault(line.removes or line.id, []).append(line)
+    return found
+
+
+def _lines(path: Path) -> Iterator[NoteLine | None]:
+    """Yield the lines of a file, None for one that is damaged."""
     try:
         with open_regular(path) as file:
             data = file.read(_MAX_BYTES)
     except FileNotFoundError:
-        return Diary([])
+        return
     except OSError as error:
         raise TrialError(f"{path}: cannot be read: {error.strerror}") from error
-    decode = decoder(_Line).decode
-    notes: dict[str, Note] = {}
-    damaged = 0
-    for line in data.splitlines():
-        if not line.strip():
-            continue
+    decode = decoder(NoteLine).decode
+    for line in filter(bytes.strip, data.splitlines()):
         try:
             found = decode(line)
         except DAMAGED:
-            damaged += 1
-            continue
-        if found.removes:
-            notes.pop(found.removes, None)
-        elif found.id and found.text:
-            notes[found.id] = msgspec.convert(found, Note, from_attributes=True)
+            yield None
         else:
-            damaged += 1
-    return Diary(sorted(notes.values(), key=lambda note: (note.time, note.written)), damaged)
+            yield found if found.removes or (found.id and found.text) else None
 
 
-def write(path: Path, text: str, at: int, machine: str = "") -> Note:
-    """Note what happened at a time (ns). Raises UsageError for a text or time that is none,
-    TrialError where the file cannot be written."""
-    text = " ".join(text.split())
+def write(path: Path, text: str, at: int, machine: str = "", name: str = "", **more: Any) -> Note:
+    """Note what happened at a time (ns). ``name``: its id, in place of a random one; ``more``:
+    further fields of the note. Raises UsageError for a text or time that is none and a name that is
+    taken, TrialError where the file cannot be written."""
+    known = versions(path)
+    if name in known:
+        raise UsageError(f"{name}: there is, or was, a note of that id; give another one")
+    new = name or next(id for id in iter(lambda: os.urandom(4).hex(), "") if id not in known)
+    return _written(path, Note(new, at, text, machine, **more))
+
+
+def correct(path: Path, wanted: str, reason: str, **values: Any) -> Note:
+    """Give the note whose id begins so other values of its fields. Raises as `write` and
+    `remove`."""
+    return _written(path, replace(find(path, wanted), **values, reason=reason))
+
+
+def _written(path: Path, note: Note) -> Note:
+    text = " ".join(note.text.split())
     if not text:
         raise UsageError("a note needs a text, such as: seatrial note 'fabric reset'")
     if len(text) > LONGEST:
         raise UsageError(f"a note has at most {LONGEST} characters, this one has {len(text)}")
-    if not 0 <= at <= time.time_ns() + AHEAD:
+    now = time.time_ns()
+    if not 0 <= note.time <= now + AHEAD:
         raise UsageError("--at: a note's time is after 1969, and no more than a year ahead")
-    known = {note.id for note in read(path).notes}
-    new = next(number for number in iter(lambda: os.urandom(4).hex(), "") if number not in known)
-    note = Note(new, at, text, machine, time.time_ns(), user_name(), os.uname().nodename)
+    host = os.uname().nodename
+    note = replace(note, text=text, written=now, user=user_name(), host=host)
     _append(path, msgspec.json.encode(note))
     return note
 
 
-def remove(path: Path, wanted: str) -> Note:
-    """Remove the note whose id begins so. Raises UsageError where there is none, or several."""
-    found = [note for note in read(path).notes if wanted and note.id.startswith(wanted)]
+def find(path: Path, wanted: str) -> Note:
+    """Return the note whose id begins so. Raises UsageError where there is none, or several."""
+    notes = read(path).notes
+    found = [note for note in notes if wanted and note.id.startswith(wanted)]
+    found = [note for note in found if note.id == wanted] or found
     if len(found) != 1:
         said = "could be several notes" if found else "is no note"
         raise UsageError(f"{wanted[:40]!r} {said}; see `seatrial note --list`")
-    _append(path, msgspec.json.encode(_Line(removes=found[0].id, written=time.time_ns())))
     return found[0]
+
+
+def remove(path: Path, wanted: str, reason: str = "") -> Note:
+    """Remove the note whose id begins so. Raises UsageError where there is none, or several."""
+    note = find(path, wanted)
+    host = os.uname().nodename
+    line = NoteLine(
+        removes=note.id, written=time.time_ns(), user=user_name(), host=host, reason=reason
+    )
+    _append(path, msgspec.json.encode(line))
+    return note
 
 
 def _append(path: Path, line: bytes) -> None:
