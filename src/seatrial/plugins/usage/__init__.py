@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, Key, StoreTable, hookimpl
+from seatrial.hooks import Command, FileKind, Key, StoreTable, hookimpl
 from seatrial.model.file_model import doc
 from seatrial.plugins.usage.keys import UsageSettings
 
@@ -21,6 +21,11 @@ def seatrial_commands() -> list[Command]:
             "Judge results",
         ),
     ]
+
+
+@hookimpl
+def seatrial_files() -> list[FileKind]:
+    return [FileKind("charges", "Charges of jobs", f"{_HERE}.charges:ChargesFile")]
 
 
 @hookimpl

@@ -24,7 +24,7 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
 
@@ -39,6 +39,7 @@ from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, UserJob, Words
 
 _DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _RATIO = re.compile(r"[0-9]{1,9}/[1-9][0-9]{0,8}")
+_SURE_DIGITS = 15  # that a float keeps as they are written
 _EVER = (-(1 << 61), 1 << 61)  # s
 
 
@@ -54,6 +55,8 @@ class Factor(Quantity):
         number, percent = text.removesuffix("%").rstrip(), text.endswith("%")
         if not (_DECIMAL.fullmatch(number) or (_RATIO.fullmatch(text))):
             raise ValueError(f"{text[:40]!r} is not a factor; write e.g. 0.6, 60% or 1/3")
+        if isinstance(written, float) and sum(map(str.isdigit, text)) > _SURE_DIGITS:
+            raise ValueError(f"{text} has more digits than a number keeps; put it in quotes")
         self.fraction = Fraction(number) / (100 if percent else 1)
 
 
@@ -70,8 +73,8 @@ class SiteTime(Quantity):
         except ValueError:
             remedy = "write e.g. 2012-05-01 or 2012-05-01T08:00"
             raise ValueError(f"{str(written)[:40]!r} is no date; {remedy}") from None
-        if self.local.microsecond or not 1970 < self.local.year < 3000:
-            raise ValueError(f"{written} is not a whole second between 1971 and 2999")
+        if self.local.microsecond or not 1970 <= self.local.year < 3000:
+            raise ValueError(f"{written} is not a whole second between 1970 and 2999")
 
     def seconds(self, zone: ZoneInfo | None) -> int:
         """Return the seconds since the epoch. A time that clocks skip is that after the change, of
@@ -83,7 +86,7 @@ class SiteTime(Quantity):
 def _is_zone(name: str) -> None:
     try:
         ZoneInfo(name)
-    except (ValueError, OSError):  # unknown, absolute, a folder
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, absolute, a folder
         remedy = "write e.g. America/Los_Angeles, Europe/Zurich or UTC"
         raise ValueError(f"{name[:40]!r} is no time zone; {remedy}") from None
 
@@ -299,6 +302,8 @@ def _shown(second: int, zone: ZoneInfo) -> str:
 
 
 # ---- the charges of jobs -------------------------------------------------------------------------
+
+NO_CHARGES = "its machine has no charges; name their file there: `usage: {charges: FILE}`"
 
 _NO, _YES, _UNKNOWN = 0, 1, 2
 _LARGEST = 1 << 62
