@@ -306,8 +306,9 @@ class StoreTable(NamedTuple):
     #: ``module:attribute`` of a `seatrial.results.store.tables.Table`.
     table: str
     #: ``module:function``, called with the Store and the folder of the trials whenever the store is
-    #: brought up to date: it fills the table with what is not there yet.
-    fill: str
+    #: brought up to date: it fills the table with what is not there yet. "" if that of another
+    #: table of the plug-in does.
+    fill: str = ""
 
 
 class ShippedSuite(NamedTuple):

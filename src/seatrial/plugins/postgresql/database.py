@@ -18,13 +18,21 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from seatrial.errors import StoreError
+from seatrial.lazy import Ints
 from seatrial.plugins.postgresql import server
 from seatrial.results.store.location import shown
-from seatrial.results.store.schema import ServerStore, Writer, fetched_columns, require_known
+from seatrial.results.store.schema import (
+    ServerStore,
+    Writer,
+    fetched_columns,
+    fetched_numbers,
+    require_known,
+)
 from seatrial.results.store.tables import VERSION, Table
 
 T = TypeVar("T")
 
+MAX_SINGLY = 100  # rows that are inserted one by one
 _NAMED = server.TABLES_LOCK + 1  # the class of the other advisory locks
 
 
@@ -44,6 +52,11 @@ class PostgresStore(ServerStore):
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         return self._once_more(
             lambda connection: fetched_columns(server.execute(connection, sql, parameters))
+        )
+
+    def numbers(self, sql: str, parameters: Sequence[Any] = ()) -> list[Ints]:
+        return self._once_more(
+            lambda connection: fetched_numbers(server.execute(connection, sql, parameters))
         )
 
     @contextlib.contextmanager
@@ -145,6 +158,8 @@ class PostgresStore(ServerStore):
                 " journals below the folder of trials"
             )
         self._check_version(connection)
+        if self.writable:
+            server.add_tables(connection)
 
     def _require_writable(self) -> None:
         if not self.writable:
@@ -205,16 +220,36 @@ class _Writer:
         server.do(self._connection, sql, parameters)
 
     def insert(self, table: Table, rows: Iterable[object]) -> None:
-        copying = f"COPY {table.name} ({', '.join(table.names)}) FROM STDIN".encode()
+        self._copy(table.name, table, rows)
+
+    def _copy(self, name: str, table: Table, rows: Iterable[object]) -> None:
+        """Copy rows into the table of that name, which has the columns of ``table``."""
+        copying = f"COPY {name} ({', '.join(table.names)}) FROM STDIN".encode()
         with self._connection.cursor() as cursor, cursor.copy(copying) as copy:
             for row in rows:
                 copy.write_row(_values(table, row))
 
     def upsert(self, table: Table, rows: Iterable[object]) -> None:
+        some = list(rows)
+        if len(some) > MAX_SINGLY:
+            self._upsert_many(table, some)
+            return
         with self._connection.cursor() as cursor:
             cursor.executemany(
-                table.upsert_sql("%s").encode(), [_values(table, row) for row in rows]
+                table.upsert_sql("%s").encode(), [_values(table, row) for row in some]
             )
+
+    def _upsert_many(self, table: Table, rows: Sequence[object]) -> None:
+        """Copy rows beside the table, and move them into it by one statement. Of rows with the same
+        key the last one counts."""
+        name, names = f"incoming_{table.name}", ", ".join(table.names)
+        self.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} (LIKE {table.name}) ON COMMIT DROP")
+        self.execute(f"TRUNCATE {name}")
+        self._copy(name, table, rows)
+        self.execute(
+            f"INSERT INTO {table.name} ({names}) SELECT DISTINCT ON ({table.key}) {names}"
+            f" FROM {name} ORDER BY {table.key}, ctid DESC{table.on_conflict}"
+        )
 
     def new_ids(self, table: Table, count: int) -> Sequence[int]:
         sql = (

@@ -103,8 +103,8 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             "name another with --store to see all"
         )
     if store.writable:
-        for about in provided("seatrial_tables"):
-            load(about.fill)(store, trials)
+        for fill in filter(None, (about.fill for about in provided("seatrial_tables"))):
+            load(fill)(store, trials)
     store.left_out += store.notices[notices_before:]
     return Synced(len(counts), sum(counts))
 

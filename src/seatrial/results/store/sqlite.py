@@ -16,12 +16,14 @@ import msgspec
 
 from seatrial.errors import StoreError
 from seatrial.files import is_full, open_regular, remove_file
+from seatrial.lazy import Ints
 from seatrial.results.store.location import LOCAL_FILE_SYSTEMS, NoStore, file_system
 from seatrial.results.store.schema import (
     CannotGrow,
     Store,
     Writer,
     fetched_columns,
+    fetched_numbers,
     require_known,
 )
 from seatrial.results.store.tables import VERSION, Table, plugin_tables, statements
@@ -305,6 +307,10 @@ class SqliteStore(Store):
     def columns(self, sql: str, parameters: Sequence[Any] = ()) -> list[list[Any]]:
         with self._turn, self._raising_store_errors():
             return fetched_columns(self._current().execute(sql, parameters))
+
+    def numbers(self, sql: str, parameters: Sequence[Any] = ()) -> list[Ints]:
+        with self._turn, self._raising_store_errors():
+            return fetched_numbers(self._current().execute(sql, parameters))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

@@ -139,11 +139,13 @@ class Table:
         unique: str = "",
         indexes: Sequence[str] = (),
         renamed: Mapping[str, str] = {},
+        replaced_if: str = "",
     ) -> None:
         """``columns`` may be the type of the rows that are inserted: a column for each field, of
         the field's name unless it is ``renamed``. ``primary_key`` is that of a table without a
         column ``id``; ``unique`` are the columns that no two rows share; ``indexes`` are
-        statements."""
+        statements. ``replaced_if``: the SQL condition under which a row takes the place of the one
+        with the same key (``excluded.time > runs.time``); "": always."""
         #: Returns the values of a row.
         self.values: Callable[[Any], tuple[Any, ...]]
         if isinstance(columns, type):
@@ -162,6 +164,7 @@ class Table:
         self._constraints += [f"UNIQUE ({unique})"] if unique else []
         self._options = " WITHOUT ROWID" if primary_key else ""
         self._indexes = indexes
+        self._replaced_if = f" WHERE {replaced_if}" if replaced_if else ""
         self.attributes = tuple(column.attribute or column.name for column in columns)
 
     def statements(self) -> Iterator[str]:
@@ -178,9 +181,15 @@ class Table:
 
     def upsert_sql(self, mark: str) -> str:
         """Return the statement that inserts a row, or replaces the one with the same key."""
+        return self.insert_sql(mark) + self.on_conflict
+
+    @property
+    def on_conflict(self) -> str:
+        """The end of a statement that inserts rows, by which they replace those with the same
+        key."""
         keys = self.key.split(", ")
         changes = ", ".join(f"{name} = excluded.{name}" for name in self.names if name not in keys)
-        return f"{self.insert_sql(mark)} ON CONFLICT ({self.key}) DO UPDATE SET {changes}"
+        return f" ON CONFLICT ({self.key}) DO UPDATE SET {changes}{self._replaced_if}"
 
 
 # ---- queries ------------------------------------------------------------------------------
