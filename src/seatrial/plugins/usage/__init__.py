@@ -48,5 +48,7 @@ def seatrial_keys() -> list[Key]:
 @hookimpl
 def seatrial_tables() -> list[StoreTable]:
     return [
-        StoreTable("usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.archive:fill"),
+        StoreTable("usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.filling:fill"),
+        StoreTable("usage_words", f"{_HERE}.jobs:WORD_TABLE"),
+        StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS"),
     ]

@@ -1,22 +1,27 @@
-"""The files that keep imported jobs, from which the table of the store is made again.
+"""The files that keep imported jobs, from which the tables of the store are made again.
 
-    trials/.usage/MACHINE/SEGMENT.gz
+    trials/.usage/MACHINE/SEGMENT.gz            # jobs
+    trials/.usage/MACHINE/SEGMENT.rejects       # rows that could not be read, as JSON lines
 
 A segment is one import, or a part of one: its header, then its jobs, as JSON lines below gzip
 (``zcat`` shows them). It is written whole under another name and renamed, and is never changed; its
-header has the checksum of what follows. Its name sorts by the time when its source was asked.
+header has the checksum of what follows. Its name sorts by the time when its source was asked. What
+takes rows out (`seatrial usage keep`, `forget`) writes another segment that names the one in whose
+place it is, and then removes that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -24,16 +29,26 @@ from msgspec.structs import replace
 
 from seatrial import __version__
 from seatrial.errors import SeatrialError
-from seatrial.files import make_folder, open_regular, open_to_write, remove_file, sync_folder
-from seatrial.plugins.usage.jobs import JOBS, UserJob
-from seatrial.results.store.schema import Store
+from seatrial.files import (
+    make_folder,
+    open_regular,
+    open_to_write,
+    remove_file,
+    sync_folder,
+)
+from seatrial.plugins.usage.jobs import UserJob
 
-FOLDER = ".usage"
+FOLDER = ".usage"  # no tag of a trial begins with a dot
 ENDING = ".gz"
+REJECTS = ".rejects"
 FORMAT = 1
 ROWS_AT_ONCE = 5000
 CHUNK = 1 << 20
 LONGEST_HEADER = 1 << 20
+PRIVATE_FOLDER = 0o750
+PRIVATE_FILE = 0o640
+MAX_EXAMPLES = 5
+MAX_IN_MEMORY = 4 << 20  # bytes of rejects
 _GZIP = 31  # zlib's number of a gzip member
 
 
@@ -42,12 +57,13 @@ class Segment(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     machine: str
     source: str
+    #: By the batch system's name, where the machine has several.
     cluster: str = ""
     #: The file or the command, for people.
     origin: str = ""
     #: When the source was asked, in ns.
     asked: int
-    #: The span that it covers: each job that was in the queue or ran within it, in s.
+    #: The span that it covers, in s: each job that was in the queue or ran within it is there.
     since: int = 0
     until: int = 0
     #: When and by whom it was imported, in ns.
@@ -55,11 +71,19 @@ class Segment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     version: str = __version__
     format: int = FORMAT
+    #: Whether keyed hashes stand for the names of users.
     anonymous: bool = False
     cursor: str = ""
     jobs: int = 0
+    #: Those of the jobs that had not ended.
+    unfinished: int = 0
     #: Rows that could not be read.
     rejects: int = 0
+    #: Jobs that were left out or taken out since: their users were forgotten, or their time is
+    #: over.
+    removed: int = 0
+    #: The name of the segment in whose place it is.
+    replaces: str = ""
     #: Of all that follows the header.
     size: int = 0
     sha256: str = ""
@@ -69,28 +93,53 @@ class Damaged(SeatrialError):
     """A segment cannot be read as it was written."""
 
 
-class Reject(NamedTuple):
-    """A row that could not be read."""
+# ---- rows that cannot be read --------------------------------------------------------------------
+
+
+class Reject(Struct, frozen=True):
+    """A row that cannot be read: where it stands, what is wrong, and the row itself."""
 
     place: str
     reason: str
-    row: str
+    row: str = ""
 
 
 class Rejects:
-    """Rows of a batch that could not be read."""
+    """Rows of a batch that cannot be read: counted, the first ones for people, all in a file."""
 
     def __init__(self) -> None:
-        self.rows: list[Reject] = []
+        self.count = 0
+        self.examples: list[Reject] = []
+        self._file: BinaryIO = self._empty()
 
     def add(self, place: str, reason: str, row: str) -> None:
         """Add a row with its place, such as ``FILE:LINE``."""
-        self.rows.append(Reject(place, reason, row))
+        found = Reject(place, reason, row)
+        self.count += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(found)
+        self._file.write(msgspec.json.encode(found) + b"\n")
 
-    def taken(self) -> list[Reject]:
-        """Return the rows, and forget them."""
-        rows, self.rows = self.rows, []
-        return rows
+    def rows(self) -> Iterator[Reject]:
+        """Yield the rows."""
+        self._file.seek(0)
+        for line in self._file:
+            yield msgspec.json.decode(line, type=Reject)
+        self._file.seek(0, os.SEEK_END)
+
+    def clear(self) -> None:
+        """Forget the rows; the examples stay."""
+        self.count = 0
+        self._file.close()
+        self._file = self._empty()
+
+    @staticmethod
+    def _empty() -> BinaryIO:
+        # plain: without a name
+        return tempfile.SpooledTemporaryFile(MAX_IN_MEMORY)  # type: ignore[return-value]
+
+
+# ---- the archive of a machine --------------------------------------------------------------------
 
 
 class Archive:
@@ -99,18 +148,38 @@ class Archive:
     def __init__(self, trials: Path, machine: str) -> None:
         self.machine = machine
         self.folder = trials / FOLDER / machine
+        self._headers: dict[str, Segment] | None = None
 
-    def segments(self) -> Iterator[tuple[Path, Segment]]:
-        """Yield the segments and their headers, by the time when their sources were asked. Raises
-        Damaged."""
-        for file in sorted(self.folder.glob(f"*{ENDING}")):
-            yield file, header_of(file)
+    def names(self) -> list[str]:
+        """Return the names of the segments, by the time when their sources were asked. Raises
+        OSError."""
+        try:
+            found = os.listdir(self.folder)  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(name for name in found if name.endswith(ENDING) and name[0] != ".")
+
+    def headers(self) -> dict[str, Segment]:
+        """Return the headers of the segments that count, by name, as they were first read here.
+        Damaged ones are left out: `seatrial usage imports` names them."""
+        if self._headers is None:
+            found = {}
+            for name in self.names():
+                with contextlib.suppress(Damaged):
+                    found[name] = self.header(name)
+            replaced = {about.replaces for about in found.values()}
+            self._headers = {name: about for name, about in found.items() if name not in replaced}
+        return self._headers
+
+    def header(self, name: str) -> Segment:
+        """Return the header of a segment. Raises Damaged."""
+        return header_of(self.folder / name)
 
     def last_of(self, source: str, cluster: str) -> Segment | None:
         """Return the segment of a source that covers the latest time; None if there is none."""
         of_source = [
             about
-            for _, about in self.segments()
+            for about in self.headers().values()
             if (about.source, about.cluster) == (source, cluster)
         ]
         return max(of_source, key=lambda about: (about.until, about.asked), default=None)
@@ -119,51 +188,140 @@ class Archive:
         self,
         about: Segment,
         jobs: Iterable[UserJob],
-        covered: tuple[int, int] | None,
-        rejects: Rejects,
+        covered: tuple[int, int] | None = None,
+        rejects: Rejects | None = None,
     ) -> Segment:
         """Write a segment; return its header. ``covered``: the span that it covers, None: that of
-        the times of its jobs."""
-        make_folder(self.folder)
-        body = self.folder / f".{os.getpid()}-{time.monotonic_ns()}.body"
-        try:
+        the times of its jobs. Of an anonymous one the rejected rows themselves are not kept.
+        Nothing is written where the same is there already."""
+        rejects = rejects or Rejects()
+        make_folder(self.folder, PRIVATE_FOLDER)
+        with self._temporary() as body:
             written = _write_body(body, jobs)
-            since, until = covered or (written.first, written.last)
+            since, until = covered or (written.first, written.last + 1)
             about = replace(
                 about,
                 since=since,
                 until=until,
                 jobs=written.jobs,
+                unfinished=written.unfinished,
+                rejects=rejects.count,
                 size=written.size,
                 sha256=written.sha256,
-                rejects=len(rejects.taken()),
             )
-            self._publish(about, body)
-        finally:
-            remove_file(body, missing_ok=True)
+            if not self._has(about):
+                name = name_of(about)
+                if rejects.count:
+                    self._publish(f"{name}{REJECTS}", _reject_lines(rejects, about.anonymous))
+                self._publish(name, _whole(about, body))
+                self.headers()[name] = about
         return about
 
-    def _publish(self, about: Segment, body: Path) -> None:
-        """Write the header and the body as one file, which appears whole."""
-        name = f"{about.asked:020}-{about.sha256[:12]}{ENDING}"
-        part = self.folder / f".{name}.{os.getpid()}.part"
+    def _has(self, about: Segment) -> bool:
+        """Return whether the same rows of the same source are there: all of them ended, or asked at
+        the same time."""
+        same = (
+            other
+            for other in self.headers().values()
+            if other.sha256 == about.sha256 and _identity(other) == _identity(about)
+        )
+        return any(not about.unfinished or other.asked == about.asked for other in same)
+
+    def rewrite(
+        self, name: str, keeps: Callable[[UserJob], bool], keeps_row: Callable[[Reject], bool]
+    ) -> int:
+        """Replace a segment by one with those of its jobs and rejects that are kept, if any are
+        not. Returns how many jobs are gone. Raises Damaged."""
+        about = self.header(name)
+        rejects = Rejects()
+        for row in filter(keeps_row, self.rejects(name)):
+            rejects.add(row.place, row.reason, row.row)
+        gone = sum(not keeps(job) for jobs in self.jobs(name) for job in jobs)
+        if gone or rejects.count < about.rejects:
+            kept = (job for jobs in self.jobs(name) for job in jobs if keeps(job))
+            removed = about.removed + gone
+            changed = replace(about, replaces=name, removed=removed)
+            self.write(changed, kept, (about.since, about.until), rejects)
+            self.remove(name)
+        return gone
+
+    def remove(self, name: str) -> None:
+        """Remove a segment that another one replaces."""
+        for file in (name, f"{name}{REJECTS}"):
+            remove_file(self.folder / file, missing_ok=True, follow=True)
+        sync_folder(self.folder)
+        if self._headers is not None:
+            self._headers.pop(name, None)
+
+    def jobs(self, name: str) -> Iterator[list[UserJob]]:
+        """Yield the jobs of a segment, some at a time. Raises Damaged."""
+        decoder = msgspec.json.Decoder(UserJob)
+        for lines in self.lines(name):
+            yield [decoder.decode(line) for line in lines]
+
+    def lines(self, name: str) -> Iterator[list[bytes]]:
+        """Yield the jobs of a segment as JSON, some at a time, once all of it was compared with its
+        checksum. Raises Damaged."""
+        file = self.folder / name
+        about = self.header(name)
+        with open_regular(file) as opened:
+            start = os.fstat(opened.fileno()).st_size - about.size
+            _require_sound(file, opened, about, start)
+            opened.seek(start)
+            lines = _decompressed_lines(opened)
+            while some := list(islice(lines, ROWS_AT_ONCE)):
+                yield some
+
+    def rejects(self, name: str) -> Iterator[Reject]:
+        """Yield the rows of a segment that could not be read."""
+        with contextlib.suppress(FileNotFoundError), open_regular(self.rejects_file(name)) as file:
+            for line in file:
+                yield msgspec.json.decode(line, type=Reject)
+
+    def rejects_file(self, name: str) -> Path:
+        """Return the file of the rows of a segment that could not be read."""
+        return self.folder / f"{name}{REJECTS}"
+
+    @contextlib.contextmanager
+    def _temporary(self) -> Iterator[Path]:
+        path = self.folder / f".{os.getpid()}-{time.monotonic_ns()}.part"
         try:
-            with open_to_write(part) as file, open_regular(body) as source:
-                file.write(_compressed(msgspec.json.encode(about) + b"\n"))
-                while data := source.read(CHUNK):
+            yield path
+        finally:
+            remove_file(path, missing_ok=True, follow=True)
+
+    def _publish(self, name: str, parts: Iterable[bytes]) -> None:
+        """Write a file, which appears whole, in the place of one of that name."""
+        with self._temporary() as part:
+            with open_to_write(part, mode=PRIVATE_FILE) as file:
+                for data in parts:
                     file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(part, self.folder / name)  # noqa: PTH104
-        finally:
-            remove_file(part, missing_ok=True)
         sync_folder(self.folder)
+
+
+# ---- the form of a segment -----------------------------------------------------------------------
+
+
+def name_of(about: Segment) -> str:
+    """Return the name of a segment: by the time when its source was asked, then by its content."""
+    told = replace(about, imported=0, by="", version="")
+    digest = hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+    return f"{about.asked:020}-{digest[:16]}{ENDING}"
+
+
+def _identity(about: Segment) -> tuple[object, ...]:
+    """Return what segments with the same rows must share to be the same import."""
+    return about.source, about.cluster, about.since, about.until, about.anonymous, about.replaces
 
 
 class _Body(NamedTuple):
     """What was written behind a header; the first and the last time of its jobs."""
 
     jobs: int
+    unfinished: int
     first: int
     last: int
     size: int
@@ -172,72 +330,74 @@ class _Body(NamedTuple):
 
 def _write_body(path: Path, jobs: Iterable[UserJob]) -> _Body:
     """Write jobs as JSON lines below gzip."""
-    encoder, compressor, digest = msgspec.json.Encoder(), zlib.compressobj(1, wbits=_GZIP), hashlib
-    sha256 = digest.sha256()
-    number = size = last = 0
-    first = None
+    encoder, compressor, digest = (
+        msgspec.json.Encoder(),
+        zlib.compressobj(1, wbits=_GZIP),
+        hashlib.sha256(),
+    )
+    number = unfinished = size = last = 0
+    first = 1 << 62
     rows = iter(jobs)
-    with open_to_write(path) as file:
+    with open_to_write(path, mode=PRIVATE_FILE) as file:
         while some := list(islice(rows, ROWS_AT_ONCE)):
             number += len(some)
-            submitted = min(job.submitted for job in some)
-            first = submitted if first is None else min(first, submitted)
-            last = max(
-                last, *(max(job.submitted, job.started or 0, job.ended or 0) for job in some)
-            )
-            data = compressor.compress(encoder.encode_lines(some))
-            size += len(data)
-            sha256.update(data)
-            file.write(data)
-        data = compressor.flush()
-        size += len(data)
-        sha256.update(data)
-        file.write(data)
-    return _Body(number, first or 0, last, size, sha256.hexdigest())
+            unfinished += sum(job.ended is None for job in some)
+            first = min(first, *(job.submitted for job in some))
+            last = max(last, *(job.ended or job.started or job.submitted for job in some))
+            size += _add(compressor.compress(encoder.encode_lines(some)), file, digest)
+        size += _add(compressor.flush(), file, digest)
+    return _Body(number, unfinished, min(first, last), last, size, digest.hexdigest())
 
 
-def _compressed(data: bytes) -> bytes:
-    return zlib.compress(data, 9, wbits=_GZIP)
+def _add(data: bytes, file: BinaryIO, digest: Any) -> int:
+    file.write(data)
+    digest.update(data)
+    return len(data)
+
+
+def _whole(about: Segment, body: Path) -> Iterator[bytes]:
+    """Yield the parts of a segment."""
+    yield zlib.compress(msgspec.json.encode(about) + b"\n", 9, wbits=_GZIP)
+    with open_regular(body) as file:
+        while data := file.read(CHUNK):
+            yield data
+
+
+def _reject_lines(rejects: Rejects, anonymous: bool) -> Iterator[bytes]:
+    for reject in rejects.rows():
+        yield msgspec.json.encode(replace(reject, row="") if anonymous else reject) + b"\n"
 
 
 def header_of(file: Path) -> Segment:
     """Return the header of a segment. Raises Damaged."""
-    with open_regular(file) as opened:
-        data = opened.read(LONGEST_HEADER)
     try:
-        member = zlib.decompressobj(wbits=_GZIP)
-        return msgspec.json.decode(member.decompress(data, LONGEST_HEADER), type=Segment)
+        with open_regular(file) as opened:
+            data = opened.read(LONGEST_HEADER)
+        about = msgspec.json.decode(
+            zlib.decompressobj(wbits=_GZIP).decompress(data, LONGEST_HEADER), type=Segment
+        )
+    except OSError as error:
+        raise Damaged(f"{file}: cannot be read: {error.strerror}") from error
     except (zlib.error, msgspec.MsgspecError) as error:
         raise Damaged(f"{file}: is damaged: {error}") from error
+    if about.format > FORMAT:
+        raise Damaged(f"{file}: is of format {about.format}, of a newer Seatrial: upgrade it")
+    return about
 
 
-def jobs_of(file: Path) -> Iterator[list[UserJob]]:
-    """Yield the jobs of a segment, some at a time. Raises Damaged."""
-    decoder = msgspec.json.Decoder(UserJob)
-    lines = _lines(file)
-    next(lines)  # the header
-    while some := list(islice(lines, ROWS_AT_ONCE)):
-        yield [decoder.decode(line) for line in some]
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    member = zlib.decompressobj(wbits=_GZIP)
-    rest = b""
-    with open_regular(file) as opened:
+def _require_sound(file: Path, opened: BinaryIO, about: Segment, start: int) -> None:
+    """Raise Damaged where what follows the header is not what was written."""
+    digest = hashlib.sha256()
+    if start > 0:
+        opened.seek(start)
         while data := opened.read(CHUNK):
-            while data:
-                rest += member.decompress(data)
-                data = member.unused_data
-                if member.eof:
-                    member = zlib.decompressobj(wbits=_GZIP)
-            *lines, rest = rest.split(b"\n")
-            yield from lines
+            digest.update(data)
+    if digest.hexdigest() != about.sha256:
+        raise Damaged(f"{file}: is damaged: its checksum is another one, or it is cut short")
 
 
-def fill(store: Store, trials: Path) -> None:
-    """Fill the table with the jobs that are kept below the folder of trials."""
-    with store.writing() as writer:
-        for folder in sorted((trials / FOLDER).glob("*/")):
-            for file, _ in Archive(trials, folder.name).segments():
-                for jobs in jobs_of(file):
-                    writer.upsert(JOBS, jobs)
+def _decompressed_lines(opened: BinaryIO) -> Iterator[bytes]:
+    member, rest = zlib.decompressobj(wbits=_GZIP), b""
+    while data := opened.read(CHUNK):
+        *lines, rest = (rest + member.decompress(data)).split(b"\n")
+        yield from lines
