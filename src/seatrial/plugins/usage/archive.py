@@ -142,6 +142,10 @@ class Rejects:
 # ---- the archive of a machine --------------------------------------------------------------------
 
 
+Ended = Callable[[], tuple[tuple[int, int] | None, str]]
+"""Tells the span that jobs cover (None: that of their times) and the cursor behind them."""
+
+
 class Archive:
     """The segments of one machine."""
 
@@ -190,19 +194,23 @@ class Archive:
         jobs: Iterable[UserJob],
         covered: tuple[int, int] | None = None,
         rejects: Rejects | None = None,
+        ended: Ended | None = None,
     ) -> Segment:
         """Write a segment; return its header. ``covered``: the span that it covers, None: that of
-        the times of its jobs. Of an anonymous one the rejected rows themselves are not kept.
-        Nothing is written where the same is there already."""
+        the times of its jobs; ``ended`` tells that span and the cursor once all jobs were taken.
+        Of an anonymous one the rejected rows themselves are not kept. Nothing is written where the
+        same is there already."""
         rejects = rejects or Rejects()
         make_folder(self.folder, PRIVATE_FOLDER)
         with self._temporary() as body:
             written = _write_body(body, jobs)
+            covered, cursor = ended() if ended else (covered, about.cursor)
             since, until = covered or (written.first, written.last + 1)
             about = replace(
                 about,
                 since=since,
                 until=until,
+                cursor=cursor,
                 jobs=written.jobs,
                 unfinished=written.unfinished,
                 rejects=rejects.count,

@@ -32,7 +32,7 @@ from seatrial.cli.options import MOMENT, complete, together, value_option
 from seatrial.cli.query_common import opened
 from seatrial.escaping import plain_line
 from seatrial.model.settings import setting
-from seatrial.plugins.usage.archive import Archive, Rejects, Segment
+from seatrial.plugins.usage.archive import Archive, Ended, Rejects, Segment
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
 from seatrial.show.text import show_clock
@@ -70,6 +70,9 @@ class Batch(NamedTuple):
     covered: tuple[int, int] | None = None
     #: What the source wants to be told at the next import, such as how far it read a file.
     cursor: str = ""
+    #: What takes the place of ``covered`` and ``cursor``, if they are known only when all jobs have
+    #: been taken; it is called then.
+    ended: Ended | None = None
 
 
 class Source(Protocol):
@@ -141,7 +144,7 @@ def bring_in(
             anonymous=hidden,
             cursor=batch.cursor,
         )
-        segment = archive.write(about, batch.jobs, batch.covered, rejects)
+        segment = archive.write(about, batch.jobs, batch.covered, rejects, batch.ended)
         written.append(segment)
         click.echo(_told(segment))
     with opened(folders):
