@@ -78,7 +78,7 @@ def test_a_template_is_a_script_with_comments(tmp_path: Path, name: str) -> None
     text = ask(tmp_path, "compat", "template", name).out
     assert text == text_of(name)
     subprocess.run(["bash", "-n"], input=text, text=True, check=True, timeout=LONG_S)
-    assert text.startswith("#!/bin/bash\n#SBATCH --nodes=2\n")
+    assert text.startswith(f"#!/bin/bash\n#SBATCH --job-name=compat-{name}\n#SBATCH --nodes=2\n")
     assert "\n# Change: " in text
     begin, place, end = (
         text.index(line) for line in ('if [ -z "${SEATRIAL_COMPAT-}" ]', PLACE, "\nset -eu")

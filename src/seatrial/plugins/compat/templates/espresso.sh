@@ -1,4 +1,5 @@
 #!/bin/bash
+#SBATCH --job-name=compat-espresso
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=24
 #SBATCH --cpus-per-task=1

@@ -1,4 +1,5 @@
 #!/bin/bash
+#SBATCH --job-name=compat-gaussian
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task=24

@@ -1,4 +1,5 @@
 #!/bin/bash
+#SBATCH --job-name=compat-hybrid
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=6

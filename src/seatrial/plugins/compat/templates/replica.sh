@@ -1,4 +1,5 @@
 #!/bin/bash
+#SBATCH --job-name=compat-replica
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=1
