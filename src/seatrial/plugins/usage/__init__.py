@@ -25,7 +25,12 @@ def seatrial_commands() -> list[Command]:
 
 @hookimpl
 def seatrial_files() -> list[FileKind]:
-    return [FileKind("charges", "Charges of jobs", f"{_HERE}.charges:ChargesFile")]
+    attributes = f"{_HERE}.attributes"
+    return [
+        FileKind("applications", "Applications of jobs", f"{attributes}:ApplicationFile"),
+        FileKind("charges", "Charges of jobs", f"{_HERE}.charges:ChargesFile"),
+        FileKind("fields", "Fields of science of jobs", f"{attributes}:FieldFile"),
+    ]
 
 
 @hookimpl

@@ -35,7 +35,10 @@ IMPORTS = (
 )
 """``seatrial usage import``: the sources of jobs."""
 
-COMMANDS = (SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),)
+COMMANDS = (
+    SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
+    SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
+)
 """``seatrial usage``: its sub-commands, in the order of the help."""
 
 QUESTION = "ask"
