@@ -309,6 +309,9 @@ class StoreTable(NamedTuple):
     #: brought up to date: it fills the table with what is not there yet. "" if that of another
     #: table of the plug-in does.
     fill: str = ""
+    #: The SQL of one row that is another one whenever the table's rows are: then open pages ask
+    #: again. "" if no page shows them.
+    news: str = ""
 
 
 class ShippedSuite(NamedTuple):

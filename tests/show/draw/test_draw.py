@@ -390,6 +390,16 @@ def test_bars_put_their_parts_end_to_end() -> None:
     assert "30 of 40" in texts(svg)
 
 
+def test_bars_are_as_wide_as_they_are_asked_to_be() -> None:
+    for width in (400, 1000):
+        svg = ET.fromstring(
+            bars([Bar("cm4", [3], "3")], title="t", parts=["a"], colours=[1], width=width)
+        )
+        assert svg.get("viewBox", "").split()[2] == str(width)
+        ends = [float(e.get("x") or 0) + float(e.get("width") or 0) for e in svg.iter("rect")]
+        assert 0.7 * width < max(ends) < width
+
+
 def test_bars_without_numbers_are_left_out_and_it_is_told() -> None:
     rows = [Bar("a", [2, 1], "3"), Bar("b", [], ""), Bar("c", [1, math.nan], "")]
     svg = bars(rows, title="t", parts=["x", "y"], colours=[1, 2])

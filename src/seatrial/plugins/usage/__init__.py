@@ -10,6 +10,9 @@ from seatrial.plugins.usage.keys import UsageSettings
 
 _HERE = "seatrial.plugins.usage"
 
+NEWS = "SELECT count(*), max(imported), sum(jobs), sum(removed) FROM usage_imports"
+"""What is another row after every import, and whenever jobs are removed."""
+
 
 @hookimpl
 def seatrial_commands() -> list[Command]:
@@ -55,5 +58,5 @@ def seatrial_tables() -> list[StoreTable]:
     return [
         StoreTable("usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.filling:fill"),
         StoreTable("usage_words", f"{_HERE}.jobs:WORD_TABLE"),
-        StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS"),
+        StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS", news=NEWS),
     ]

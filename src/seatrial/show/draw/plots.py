@@ -353,6 +353,7 @@ def bars(
     colours: Sequence[int | str],
     about: str = "",
     axis: svg.Axis = svg.Axis(),  # noqa: B008
+    width: int = svg.WIDTH,
 ) -> Markup:
     """Draw bars that begin at 0, with their parts, which are not negative, end to end.
 
@@ -363,9 +364,9 @@ def bars(
         svg.LegendEntry(name, colour, "area", 1)
         for name, colour in zip(parts, colours, strict=False)
     ]
-    drawn, top = svg.legend(looks if len(parts) > 1 else [], svg.WIDTH, 0)
-    left = svg.labels_width([row.name for row in shown], 0.4 * svg.WIDTH)
-    right = svg.WIDTH - max((svg.width_of(row.label) for row in shown), default=0.0) - 10
+    drawn, top = svg.legend(looks if len(parts) > 1 else [], width, 0)
+    left = svg.labels_width([row.name for row in shown], 0.4 * width)
+    right = width - max((svg.width_of(row.label) for row in shown), default=0.0) - 10
     box = svg.Box(left, top + 4, right, top + 4 + max(1, len(shown)) * _ROW)
     across = svg.scale_of(axis, [0.0, *(sum(row.values) for row in shown)], left, right)
     drawn += svg.level(axis, across, box, grid=True)
@@ -374,7 +375,7 @@ def bars(
     zero = across.at(0)
     drawn.append(svg.stroke(f"M{zero:.1f} {box.top:.1f}V{box.bottom:.1f}", "axis"))
     notes = svg.left_out("bars", len(rows), len(shown))
-    return svg.figure(drawn, box, axis, notes, svg.WIDTH, title, about, "bars")
+    return svg.figure(drawn, box, axis, notes, width, title, about, "bars")
 
 
 def _bar(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import SeatrialError
+from seatrial.hooks import provided
 from seatrial.log import logger
 from seatrial.results.store.ingest import sync
 from seatrial.results.store.opening import open_store
@@ -26,6 +27,8 @@ from seatrial.show.web.state.document_cache import DocumentCache, RecordCache, S
 from seatrial.show.web.state.trial_cache import TrialCache
 
 _log = logger(__name__)
+
+_NEWS = "SELECT count(*), sum(ingested), max(state_time) FROM trials"
 
 WAIT_S = 3.0  # for a store that another process holds: people wait for the answer
 MAX_NODE_BYTES = 256 << 20  # of runs and figures for the pages of nodes
@@ -129,7 +132,7 @@ class ServerState:
         if self.folder.is_dir():
             sync(store, self.folder, self._on_progress)
         self.notices = list(dict.fromkeys((*self._opening, *store.notices)))
-        seen = store.rows("SELECT count(*), sum(ingested), max(state_time) FROM trials")
+        seen = [store.rows(sql) for sql in (_NEWS, *_news_of_plugins())]
         if seen != self._seen:
             self._seen = seen
             self.generation += 1
@@ -160,3 +163,7 @@ class ServerState:
         self._close_writer()
         if self._stand_in is not None:
             self._stand_in.cleanup()
+
+
+def _news_of_plugins() -> list[str]:
+    return [about.news for about in provided("seatrial_tables") if about.news]
