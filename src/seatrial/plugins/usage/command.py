@@ -30,6 +30,11 @@ class SubCommand(NamedTuple):
 
 IMPORTS = (
     SubCommand(
+        "sacct",
+        f"{_HERE}.sources.sacct:command",
+        "Slurm's accounting, or a saved output of sacct.",
+    ),
+    SubCommand(
         "swf", f"{_HERE}.sources.swf:command", "A log in the Standard Workload Format (*.swf)."
     ),
 )

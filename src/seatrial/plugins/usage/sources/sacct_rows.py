@@ -11,7 +11,7 @@ Fields and states are those of ``sacct(1)``, "Job Accounting Fields" and "JOB ST
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, tzinfo
 from operator import itemgetter
 from typing import NamedTuple
@@ -90,6 +90,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 NEEDED = ("id", "state", "submitted", "started", "ended", "cores")
 """Without these nothing can be said of a job."""
 
+EXECUTABLE_FROM = ("step", "admin-comment", "comment")
+"""What may tell the executable: the name of the longest step, and the comments."""
+
 _FREE = ("JobName", "Comment", "AdminComment", "SubmitLine", "WorkDir", "SystemComment")
 """Fields with text of users, in which a delimiter and the end of a line may be."""
 
@@ -153,22 +156,24 @@ class Record(NamedTuple):
     fields: list[str]
 
 
-def records(
-    lines: Iterable[str], header: Header, rejects: Rejects, origin: str, first: int = 2
-) -> Iterator[Record]:
-    """Yield the records below a header. One goes on in the next line where a name has the end of a
-    line in it. What is no record goes to ``rejects``."""
+Report = Callable[[str, str, str], None]
+"""Takes a row that cannot be read: its place, the reason, and the row."""
+
+
+def records(lines: Iterable[str], header: Header, broken: Report, origin: str) -> Iterator[Record]:
+    """Yield the records below a header, which is line 1. One goes on in the next line where a name
+    has the end of a line in it. What is no record goes to ``broken``."""
     between = header.delimiter
     whole = len(header.titles) - (not header.closed)
     identity = header.place(COLUMNS["id"])
     kept = ""
-    number = first - 1
-    for number, line in enumerate(lines, first):
+    number = 1
+    for number, line in enumerate(lines, 2):
         line = line.rstrip("\r\n")
         found = line.count(between)
         if kept:
             if found >= whole and _starts(line, header, identity):
-                rejects.add(f"{origin}:{number - 1}", "is cut off", kept)
+                broken(f"{origin}:{number - 1}", "is cut off", kept)
             else:
                 line = f"{kept}\n{line}"
                 found = line.count(between)
@@ -177,7 +182,7 @@ def records(
             if _starts(line, header, identity) and len(line) < _LONGEST_RECORD:
                 kept = line
             elif line:
-                rejects.add(f"{origin}:{number}", "is no record of sacct", line[:_LONGEST_RECORD])
+                broken(f"{origin}:{number}", "is no record of sacct", line[:_LONGEST_RECORD])
             continue
         fields = line.split(between)
         if found > whole:
@@ -187,11 +192,11 @@ def records(
                 f"has {found + 1} columns, not {whole + 1}: text of a user holds {between!r}; save "
                 "with --delimiter and characters that nobody writes"
             )
-            rejects.add(f"{origin}:{number}", reason, line)
+            broken(f"{origin}:{number}", reason, line)
             continue
         yield Record(number, fields)
     if kept:
-        rejects.add(f"{origin}:{number}", "is cut off", kept)
+        broken(f"{origin}:{number}", "is cut off", kept)
 
 
 def _starts(line: str, header: Header, identity: int) -> bool:
@@ -214,7 +219,8 @@ def _rejoined(fields: list[str], header: Header) -> list[str]:
 class Reader:
     """Makes jobs of records. ``asked``: when sacct was asked, in s; ``zone``: of times without
     one; ``cluster``: the only one that is read; ``executable_from``: the fields that tell what ran,
-    the first that says something counts."""
+    the first that says something counts. The raw ids of jobs that have not ended are put into
+    ``unfinished``, and taken out once they have; any that is read is taken out of ``unseen``."""
 
     def __init__(
         self,
@@ -224,7 +230,9 @@ class Reader:
         zone: tzinfo | None = None,
         cluster: str = "",
         cpus_per_core: int = 1,
-        executable_from: Sequence[str] = ("step", "admin-comment", "comment"),
+        executable_from: Sequence[str] = EXECUTABLE_FROM,
+        unfinished: set[int] | None = None,
+        unseen: set[int] | None = None,
     ) -> None:
         self.machine = machine
         self.asked = asked
@@ -232,21 +240,27 @@ class Reader:
         self.cluster = cluster
         self.cpus_per_core = cpus_per_core
         self.executable_from = executable_from
-        #: The raw ids of jobs that had not ended.
-        self.open: set[int] = set()
+        self.unfinished = set() if unfinished is None else unfinished
+        self.unseen = set() if unseen is None else unseen
         self._clusters: set[str] = set()
         self._attempts: dict[tuple[str, int], int] = {}
 
     def jobs(
-        self, lines: Iterable[str], rejects: Rejects, origin: str, header: Header, first: int = 2
+        self,
+        lines: Iterable[str],
+        header: Header,
+        rejects: Rejects,
+        origin: str,
+        broken: Report | None = None,
     ) -> Iterator[UserJob]:
         """Yield the jobs of the records below a header; tasks of an array that wait as one record
-        each for itself. Raises UsageError where the records are of several clusters."""
+        each for itself. What is no record at all goes to ``broken``. Raises UsageError where the
+        records are of several clusters."""
         places = [header.place(titles) for titles in COLUMNS.values()]
         chosen = itemgetter(*places)  # -1: the empty field behind the last one
         job: UserJob | None = None
         steps = _Steps()
-        for record in records(lines, header, rejects, origin, first):
+        for record in records(lines, header, broken or rejects.add, origin):
             row = _Row(*chosen([*record.fields, ""]))
             try:
                 found = _ID.fullmatch(row.id)
@@ -286,8 +300,7 @@ class Reader:
         state, reason = _state(row, started)
         if state == "running" and self._ran_away(started, limit):
             state, ended, reason = "unknown", started, "no end was recorded (runaway)"
-        if state in UNFINISHED:
-            self._remember(row)
+        self._remember(row, state in UNFINISHED)
         code, signal = (0, 0) if row.exit == "0:0" else _exit(row.exit)
         nodes, cores, gpus = self._resources(row, started is not None)
         return UserJob(
@@ -359,10 +372,11 @@ class Reader:
             started is not None and limit is not None and started + limit + _RUNAWAY_S < self.asked
         )
 
-    def _remember(self, row: _Row) -> None:
-        number = row.raw or row.id.partition("_")[0].partition("+")[0]
-        if number.isdigit():
-            self.open.add(int(number))
+    def _remember(self, row: _Row, unfinished: bool) -> None:
+        raw = row.raw or row.id.partition("_")[0].partition("+")[0]
+        number = int(raw) if raw.isdigit() else 0
+        self.unseen.discard(number)
+        (self.unfinished.add if unfinished else self.unfinished.discard)(number)
 
     def _attempt(self, row: _Row, submitted: int, ended: int | None) -> int:
         """Return the number of an attempt. Slurm gives a job that it puts back another time of
@@ -377,7 +391,9 @@ class Reader:
         """Yield a job with what its steps tell; each task of a range by itself."""
         executable = steps.executable(self.executable_from)
         if executable or (job.energy_j is None and steps.energy_j):
-            job = replace(job, executable=executable, energy_j=job.energy_j or steps.energy_j)
+            job = replace(
+                job, executable=executable, energy_j=job.energy_j or steps.energy_j or None
+            )
         if "[" not in job.job:
             yield job
             return
