@@ -147,6 +147,9 @@ class FactSource(NamedTuple):
     #: returns `seatrial.results.fact_sources.SlowFacts`: facts of nodes with slow runs; None if
     #: it knows none.
     slow: str
+    #: ``module:function``, called like ``slow``. It returns a sentence about each node of which it
+    #: knows something, by name, which stands beside suspects. "" if there is none.
+    nodes: str = ""
 
 
 class FileKind(NamedTuple):
@@ -250,6 +253,8 @@ class Option(NamedTuple):
     default: str = ""
     #: The values that it can have; any where it is empty.
     choices: tuple[str, ...] = ()
+    #: Whether it is given without a value; its value is then "1", and "" where it is not given.
+    flag: bool = False
 
 
 class PageAddition(NamedTuple):
@@ -307,11 +312,17 @@ class StoreTable(NamedTuple):
     table: str
     #: ``module:function``, called with the Store and the folder of the trials whenever the store is
     #: brought up to date: it fills the table with what is not there yet. "" if that of another
-    #: table of the plug-in does.
+    #: table of the plug-in does, or ``rows``.
     fill: str = ""
     #: The SQL of one row that is another one whenever the table's rows are: then open pages ask
     #: again. "" if no page shows them.
     news: str = ""
+    #: The name on disk of an event of runs, each of which has rows in the table as a journal is
+    #: read. The table then has a column ``trial``, the row of the trial, in its primary key.
+    event: str = ""
+    #: ``module:function``, called with the row of the run (a StoredRun) and the event. It returns
+    #: the rows.
+    rows: str = ""
 
 
 class ShippedSuite(NamedTuple):

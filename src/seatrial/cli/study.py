@@ -42,8 +42,11 @@ def print_or_draw(page: Page, form: str) -> None:
 
 
 def _option(option: Option) -> click.Option:
+    names = [f"--{option.name.replace('_', '-')}", option.name]
+    if option.flag:
+        return click.Option(names, flag_value="1", default="", help=option.help)
     return click.Option(
-        [f"--{option.name.replace('_', '-')}", option.name],
+        names,
         default=option.default,
         show_default=bool(option.default),
         type=click.Choice(option.choices) if option.choices else str,

@@ -24,7 +24,7 @@ from seatrial.judge.statistics.suspects import find
 from seatrial.model import nodes
 from seatrial.model.machine import Machine
 from seatrial.results import slow_places
-from seatrial.results.fact_sources import SlowFacts, slow_facts
+from seatrial.results.fact_sources import SlowFacts, slow_facts, told_of_nodes
 from seatrial.results.slow_places import places_of
 from seatrial.results.store import queries, series
 from seatrial.results.store.schema import Store
@@ -35,6 +35,7 @@ from seatrial.show.suspects import (
     MAX_FACTS,
     conditions_parts,
     found_or_none,
+    nodes_parts,
     places_parts,
     slower,
     suspects_parts,
@@ -111,6 +112,9 @@ def _answer(
         "places": places.trends,
         "places_questions": places.questions,
     }
+    if told := told_of_nodes(store, machine, runs):
+        parts += nodes_parts(suspects, told)
+        record |= {"told_of_nodes": told}
     slow = slow_facts(store, machine, runs)
     if slow is not None:
         parts += _facts_parts(slow)

@@ -84,6 +84,8 @@ class Jobs:
         self._forgers: set[str] = set()  # tests whose jobs wrote events of a driver
         self._recalled: set[str] = set()
         self._again: list[str] = []  # announced by an earlier driver, never submitted
+        #: How many readers still find out something about runs that have their verdict.
+        self.reading = 0
         #: The runs without a verdict, by their ids.
         self.runs: dict[str, RunUnderWay] = {}
 
@@ -397,6 +399,7 @@ class Jobs:
 
     def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
         run = self.runs.pop(run_id)
+        life = self._conductor.state.in_flight.get(run_id)
         if outcome.sums and not run.job.file_system:
             filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
             self._ledger.journal.rest_on(f"{run.path}/{name}" for name in filled)
@@ -406,6 +409,18 @@ class Jobs:
         self._staging.drop_decks([(run.test.name, run.path)])
         self._staging.drop_directories([(run.case, run_id)])
         self._clean_up.on_judged(run_id, run.case, run.path, outcome.code)
+        for work in self._collector.events_later(run, life, outcome) if life is not None else ():
+            self.reading += 1
+            self._tasks.spawn(self._note_found(run.case, work))
+
+    async def _note_found(
+        self, case: Case, work: Coroutine[None, None, Sequence[events.Event]]
+    ) -> None:
+        """Record what a reader finds out about a run that has its verdict."""
+        for event in await work:
+            self._ledger.note(event, case if isinstance(event, events.RunEvent) else None)
+        self.reading -= 1
+        self._tasks.nudge()
 
 
 # ---- follow watch --------------------------------------------------------------------------------

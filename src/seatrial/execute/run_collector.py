@@ -35,7 +35,8 @@ from seatrial.execute.script import (
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import is_full, open_regular
 from seatrial.hooks import load, provided
-from seatrial.journal.events import JobsOwnEvent
+from seatrial.journal.events import Event, JobsOwnEvent
+from seatrial.journal.run_life import RunLife
 from seatrial.judge import checks, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
 from seatrial.judge.checks import reading_limits
@@ -125,6 +126,15 @@ class RunReader:
         """Return the digest of the facts of nodes, which a run records as it starts there; "" where
         they are not known."""
         return ""
+
+    def events_later(
+        self, run: RunUnderWay, life: RunLife, outcome: CollectedRun
+    ) -> Coroutine[None, None, Sequence[Event]] | None:
+        """Return what finds out, after the verdict of a run, what shows only then, such as lines of
+        system logs: events of that run, and of its trial. None where there is nothing to find. The
+        drive does not end before it is done, so it must end in bounded time. ``life``: the run by
+        the scheduler's word."""
+        return None
 
 
 class RunCollector:
@@ -317,6 +327,13 @@ class RunCollector:
             if more := reader.figures(run, nodes, verdict.code in _RIGHT):
                 figures = [*figures, *more]
         return CollectedRun(verdict.code, verdict.why, figures=figures)
+
+    def events_later(
+        self, run: RunUnderWay, life: RunLife, outcome: CollectedRun
+    ) -> list[Coroutine[None, None, Sequence[Event]]]:
+        """Return what readers find out about a run that has its verdict."""
+        found = (reader.events_later(run, life, outcome) for reader in self._readers)
+        return [each for each in found if each is not None]
 
     def drop_captured(self) -> None:
         """Remove the files of environments whose hashes are in the journal. Those on other file

@@ -58,6 +58,17 @@ def with_node_changes(store: Store, histories: list[History]) -> list[History]:
     return histories
 
 
+def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, list[str]]:
+    """Return what is known of nodes of a machine beside its runs: sentences by node."""
+    told: dict[str, list[str]] = {}
+    for source in _sources():
+        if source.nodes:
+            sentences: dict[str, str] = load(source.nodes)(store, machine, runs)
+            for node, sentence in sentences.items():
+                told.setdefault(node, []).append(sentence)
+    return told
+
+
 def slow_facts(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | None:
     """Return the facts of nodes that go with slow runs of a machine; None if none are known."""
     known = [load(source.slow)(store, machine, runs) for source in _sources()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import to_builtins
@@ -90,6 +90,18 @@ def found_or_none(sentences: list[str], noun: str, questions: int) -> Iterator[P
         yield Items(sentences)
     elif questions:
         yield Items([f"no {noun} goes with slow runs ({questions} compared)"])
+
+
+def nodes_parts(suspects: Suspects, told: Mapping[str, Sequence[str]]) -> Iterator[Part]:
+    """Yield what else is known of nodes: of suspects first, then of others."""
+    accused = {name for suspect in suspects.suspects for name in suspect.names}
+    nodes = sorted(told, key=lambda node: (node not in accused, node))
+    sentences = [
+        f"{node}{'' if node in accused else ' (no suspect)'}: {sentence}"
+        for node in nodes
+        for sentence in told[node]
+    ]
+    yield Items(sentences[:MAX_FACTS], len(sentences))
 
 
 def suspects_record(suspects: Suspects, evidence: NodeEvidence) -> dict[str, Any]:

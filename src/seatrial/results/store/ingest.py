@@ -453,6 +453,7 @@ def _forget(writer: Writer, trial: int) -> None:
     writer.execute(f"DELETE FROM metrics {of_runs}", (trial,))
     writer.execute(f"DELETE FROM given_figures {of_runs}", (trial,))
     writer.execute(f"DELETE FROM events {of_runs}", (trial,))
-    for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps"):
+    of_events = [about.name for about in provided("seatrial_tables") if about.event]
+    for table in ("trial_events", "run_nodes", "runs", "cases", "builds", "gaps", *of_events):
         writer.execute(f"DELETE FROM {table} WHERE trial = ?", (trial,))
     writer.execute("DELETE FROM trials WHERE id = ?", (trial,))

@@ -10,6 +10,7 @@ Names of tests and metrics are rows that all trials share.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -19,6 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from msgspec.structs import asdict, replace
 
+from seatrial.hooks import StoreTable, load, provided
 from seatrial.journal import events
 from seatrial.journal.damage import READ_AT_ONCE, lines_of
 from seatrial.journal.encoding import members
@@ -80,6 +82,7 @@ class RunUpserts:
         self.known: dict[str, StoredRun] = {}
         self.figures: dict[tuple[int, int], float] = {}
         self._given: dict[tuple[int, int], StoredGivenFigure] = {}
+        self._of_plugins: dict[str, list[Any]] = {}  # rows, by the table
         self._old: set[str] = set()
         self._nodes_before: dict[int, str] = {}
         self._ids: Iterator[int] = iter(())
@@ -148,6 +151,11 @@ class RunUpserts:
                 run.id, metric, event.n, event.sd, event.least, event.greatest
             )
 
+    def keep_rows(self, run: StoredRun, event: Event) -> None:
+        """Keep the rows that plug-ins make of an event."""
+        for about in _tables_of()[event.name]:
+            self._of_plugins.setdefault(about.table, []).extend(load(about.rows)(run, event))
+
     def metric(self, event: MetricRecorded | FigureGiven) -> int:
         """Return the id of a metric's name, unit and direction."""
         written = (event.metric, event.unit, event.better)
@@ -179,6 +187,8 @@ class RunUpserts:
             self._writer.upsert(RUNS, old)
         if self._given:
             self._writer.upsert(GIVEN_FIGURES, self._given.values())
+        for table, rows in self._of_plugins.items():
+            self._writer.upsert(load(table), rows)
         self._write_nodes()
         self._write_figures({run.id for run in old})
 
@@ -222,6 +232,16 @@ class RunUpserts:
         self._writer.insert(CASES, [case])
         self._cases[name] = (row, test)
         return self._cases[name]
+
+
+@functools.cache
+def _tables_of() -> dict[str, list[StoreTable]]:
+    """Return the tables of plug-ins that have rows of events, by the names of these."""
+    tables: dict[str, list[StoreTable]] = {}
+    for about in provided("seatrial_tables"):
+        if about.event:
+            tables.setdefault(about.event, []).append(about)
+    return tables
 
 
 def test_row(writer: Writer, name: str, app: str, tags: str) -> int:
@@ -300,11 +320,16 @@ class _Storing(NamedTuple):
     further: _Further | None
 
 
+def _has_rows(kind: type[events.Event]) -> bool:
+    """Return whether tables of plug-ins have rows of a kind of event."""
+    return str(kind.__struct_config__.tag) in _tables_of()
+
+
 def _storing(kind: type[events.Event]) -> _Storing:
     return _Storing(
         members=members(kind, kind.stored_value, kind.stored_detail, kind.stored_text),
         is_of_life=kind in RUN_KINDS,
-        further=_FURTHER.get(kind),
+        further=_FURTHER.get(kind) or (RunUpserts.keep_rows if _has_rows(kind) else None),
     )
 
 

@@ -23,7 +23,13 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     name = query.address.rpartition("/")[2]
     (study,) = (one for one in provided("seatrial_studies") if one.name == name)
     fields = [
-        Field(option.name.replace("_", " "), option.name, option.default, choices=option.choices)
+        Field(
+            option.name.replace("_", " "),
+            option.name,
+            option.default,
+            choices=option.choices,
+            box=option.flag,
+        )
         for option in study.options
     ]
     options = {option.name: query.text(option.name) or option.default for option in study.options}

@@ -1,0 +1,88 @@
+"""System logs of the nodes of runs: what they had in the window of each run, by rule and shape."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from seatrial.hooks import (
+    FactSource,
+    Key,
+    Option,
+    PageAddition,
+    StoreTable,
+    Study,
+    hookimpl,
+    load,
+)
+from seatrial.model.file_model import doc
+
+_ROWS = "seatrial.plugins.systemlogs.rows"
+_STUDY = "seatrial.plugins.systemlogs.study"
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    keys = "seatrial.plugins.systemlogs.keys"
+    about = doc("system logs, which are read in the window of each run")
+    sources = Annotated[list[load(f"{keys}:LogSource")], about]  # type: ignore[misc, valid-type]
+    return [Key("machine", "logs", sources, [], f"{keys}:check", of_runs=False)]
+
+
+@hookimpl
+def seatrial_events() -> list[str]:
+    return ["seatrial.plugins.systemlogs.events:LogsRead"]
+
+
+@hookimpl
+def seatrial_tables() -> list[StoreTable]:
+    return [
+        StoreTable(
+            f"systemlogs_{name}",
+            f"{_ROWS}:{name.upper()}",
+            event="logs_read",
+            rows=f"{_ROWS}:{name}",
+        )
+        for name in ("reads", "findings", "shapes", "texts")
+    ]
+
+
+@hookimpl
+def seatrial_collectors() -> list[str]:
+    return ["seatrial.plugins.systemlogs.collector:LogReader"]
+
+
+@hookimpl
+def seatrial_studies() -> list[Study]:
+    return [
+        Study(
+            "logs",
+            "System logs",
+            "Show what system logs had while runs were under way.",
+            f"{_STUDY}:logs",
+            (
+                Option("machine", "Only of this machine."),
+                Option("trial", "Only of runs of this trial."),
+                Option("since", "Only of runs since then: 2h, 3d, 2026-05-01."),
+                Option("node", "Only of this node, or node set."),
+                Option("rule", "Only lines that match this rule."),
+                Option(
+                    "by",
+                    "Count by this; a finding is a node, a rule and an hour.",
+                    "finding",
+                    choices=("finding", "node", "rule", "hour"),
+                ),
+                Option("unusual", "Only shapes that no run has which passed.", flag=True),
+            ),
+        )
+    ]
+
+
+@hookimpl
+def seatrial_page_additions() -> list[PageAddition]:
+    return [PageAddition("run", f"{_STUDY}:on_run", "logs_of_run.html")]
+
+
+@hookimpl
+def seatrial_fact_sources() -> list[FactSource]:
+    nothing = f"{_STUDY}:no_differences", f"{_STUDY}:unchanged", f"{_STUDY}:no_slow"
+    return [FactSource(*nothing, f"{_STUDY}:told_of_nodes")]

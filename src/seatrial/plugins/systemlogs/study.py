@@ -1,0 +1,574 @@
+"""What system logs had while runs were under way: the command and the page ``logs``, the part of a
+run's page, and what ``suspects`` says of nodes.
+
+One kernel event is one finding, however many runs have it in their windows, and however many
+sources log it: lines of a node that match a rule in one second are counted once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from seatrial.errors import UsageError
+from seatrial.execute.trial_record import Record
+from seatrial.model import codes
+from seatrial.model.node_set import fold, unfold_or_empty
+from seatrial.plugins.systemlogs.reading import rules_for
+from seatrial.plugins.systemlogs.shapes import grouped
+from seatrial.results.compare import Difference
+from seatrial.results.history import History
+from seatrial.results.selection import Side
+from seatrial.results.store.schema import Store, marks
+from seatrial.results.store.tables import RunOutcome, RunRow, chunks
+from seatrial.show.draw.maps import AmountScale, colour
+from seatrial.show.draw.svg import LINE, WIDTH, cut, hover, picture, rect, words
+from seatrial.show.page import Cell, Chart, Column, Link, Page, Part, Section, Table, Text
+from seatrial.show.web.state.server_state import ServerState
+from seatrial.units import SECOND_NS, count, listed, moment_of
+
+HOUR_S = 3600
+MAX_ROWS = 200  # of a table
+MAX_LINKS = 3  # runs of a row
+MAX_FAULTS = 10
+MAX_HOURS, MAX_NODES = 72, 60  # of the chart
+MAX_RULES = 3  # of a node, in a sentence
+_LEFT, _CELL_HEIGHT = 90.0, 16.0
+
+_JUDGED_BAD = "runs that did not pass"
+
+
+# ---- what is known -------------------------------------------------------------------------------
+
+
+class ReadRun(NamedTuple):
+    """A run whose logs were read."""
+
+    row: int
+    run_id: str
+    trial: str
+    machine: str
+    test: str
+    code: int
+    nodes: str
+    faults: list[str]
+
+    @property
+    def passed(self) -> bool:
+        return self.code == codes.PASS.number
+
+    @property
+    def went_wrong(self) -> bool:
+        """Whether it has a verdict that is no pass, and was not ended because a person willed."""
+        return not self.passed and self.code not in codes.WITHDRAWN
+
+    @property
+    def link(self) -> Link:
+        return Link(self.run_id, f"/runs/{self.trial}/{self.run_id}")
+
+
+class Finding(Struct, frozen=True):
+    """Lines of a node that match a rule in one hour, which begins at ``hour`` (s since 1970)."""
+
+    machine: str
+    node: str
+    rule: str
+    hour: int
+    lines: int
+    runs: list[str]
+    #: How many of these runs did not pass.
+    wrong: int
+
+
+class UnusualShape(Struct, frozen=True):
+    """Lines of a shape that some runs have which did not pass, and no run that passed."""
+
+    shape: str
+    lines: int
+    runs: list[str]
+    nodes: str
+    #: The chance of this if the runs with the shape were any runs, times the shapes that were
+    #: compared.
+    p: float
+
+
+class Logs(Struct, frozen=True):
+    """What logs had. ``passed`` and ``wrong`` are numbers of runs; ``shortened`` of the runs that
+    passed had more shapes than are kept."""
+
+    runs: dict[int, ReadRun]
+    findings: list[Finding]
+    unusual: list[UnusualShape]
+    passed: int
+    wrong: int
+    shortened: int
+
+
+_RUNS = """SELECT reads.run, runs.run_id, trials.tag, trials.machine, tests.name, runs.code,
+ runs.nodes, reads.source, reads.faults
+ FROM systemlogs_reads AS reads CROSS JOIN runs CROSS JOIN trials CROSS JOIN tests
+ WHERE runs.id = reads.run AND trials.id = runs.trial AND tests.id = runs.test"""
+
+
+def runs_read(store: Store, machine: str = "", since: int = 0, trial: str = "") -> list[ReadRun]:
+    """Return the runs whose logs were read, of windows that end at ``since`` (in s) or later."""
+    conditions, values = [_RUNS, "reads.until >= ?"], list[object]([since])
+    for column, value in (("trials.machine", machine), ("trials.tag", trial)):
+        if value:
+            conditions.append(f"{column} = ?")
+            values.append(value)
+    found: dict[int, ReadRun] = {}
+    sql = " AND ".join(conditions) + " ORDER BY reads.run, reads.source"
+    for row, *about, source, faults in store.rows(sql, values):
+        run_id, tag, of_machine, test, code, nodes = about
+        about_run = ReadRun(row, run_id, tag, of_machine, test, code, nodes, [])
+        run = found.setdefault(row, about_run)
+        run.faults.extend(f"{source}: {fault}" for fault in faults.splitlines())
+    return list(found.values())
+
+
+def logs_of(store: Store, runs: Sequence[ReadRun], node: str = "", rule: str = "") -> Logs:
+    """Return what the logs of runs had: each line once, however many runs saw it."""
+    by_row = {run.row: run for run in runs}
+    wrong = sum(run.went_wrong for run in runs)
+    passed = sum(run.passed for run in runs)
+    unusual, shortened = _unusual(store, by_row, passed, wrong)
+    chosen = set(unfold_or_empty(node)) or {node} if node else set()
+    return Logs(
+        by_row,
+        [
+            each
+            for each in _findings(store, by_row)
+            if (not chosen or each.node in chosen) and rule in ("", each.rule)
+        ],
+        [each for each in unusual if not chosen or chosen & set(unfold_or_empty(each.nodes))],
+        passed,
+        wrong,
+        shortened,
+    )
+
+
+def _rows_of(store: Store, columns: str, table: str, runs: Iterable[int]) -> Iterator[Any]:
+    for some in chunks(list(runs)):
+        yield from store.rows(
+            f"SELECT {columns} FROM {table} WHERE run IN ({marks(len(some))})", some
+        )
+
+
+def _findings(store: Store, runs: Mapping[int, ReadRun]) -> list[Finding]:
+    """Return the findings by node, rule and hour, the latest first."""
+    lines: dict[tuple[str, str, str, int], int] = {}
+    seen: dict[tuple[str, str, str, int], set[int]] = defaultdict(set)
+    columns = "run, node, rule, second, lines"
+    for run, node, rule, second, number in _rows_of(store, columns, "systemlogs_findings", runs):
+        about = runs[run].machine, node, rule
+        lines[*about, second] = max(number, lines.get((*about, second), 0))
+        seen[*about, second - second % HOUR_S].add(run)
+    by_hour: Counter[tuple[str, str, str, int]] = Counter()
+    for (machine, node, rule, second), number in lines.items():
+        by_hour[machine, node, rule, second - second % HOUR_S] += number
+    found = [
+        Finding(
+            *key,
+            number,
+            [runs[run].run_id for run in sorted(seen[key])],
+            sum(runs[run].went_wrong for run in seen[key]),
+        )
+        for key, number in by_hour.items()
+    ]
+    return sorted(found, key=lambda each: (-each.hour, each.machine, each.node, each.rule))
+
+
+def _unusual(
+    store: Store, runs: Mapping[int, ReadRun], passed: int, wrong: int
+) -> tuple[list[UnusualShape], int]:
+    """Return the shapes that no run has which passed, the surest first; and of how many runs that
+    passed not all shapes are kept."""
+    texts = dict(store.rows("SELECT shape, text FROM systemlogs_texts ORDER BY shape"))
+    groups = grouped(texts.values())
+    with_shape: dict[str, set[int]] = defaultdict(set)
+    lines: Counter[str] = Counter()
+    nodes: dict[str, set[str]] = defaultdict(set)
+    shortened = set()
+    columns = "run, shape, lines, nodes"
+    for run, shape, number, folded in _rows_of(store, columns, "systemlogs_shapes", runs):
+        if shape not in texts:
+            shortened.add(run)
+            continue
+        group = groups[texts[shape]]
+        with_shape[group].add(run)
+        lines[group] += number
+        nodes[group].update(unfold_or_empty(folded or runs[run].nodes))
+    only_wrong = {
+        group: [runs[run] for run in sorted(rows) if runs[run].went_wrong]
+        for group, rows in with_shape.items()
+        if not any(runs[run].passed for run in rows)
+    }
+    found = [
+        UnusualShape(
+            group,
+            lines[group],
+            [run.run_id for run in having],
+            fold(nodes[group]),
+            min(1.0, len(with_shape) * _chance(len(having), passed, wrong)),
+        )
+        for group, having in only_wrong.items()
+        if having
+    ]
+    shortened &= {row for row, run in runs.items() if run.passed}
+    return sorted(found, key=lambda each: (each.p, -len(each.runs), each.shape)), len(shortened)
+
+
+def _chance(having: int, passed: int, wrong: int) -> float:
+    """Return the chance that so many runs, drawn from all, are among those that went wrong."""
+    chance = 1.0
+    for i in range(having):
+        chance *= (wrong - i) / (passed + wrong - i)
+    return chance
+
+
+# ---- the command and the page --------------------------------------------------------------------
+
+
+def logs(
+    store: Store,
+    machine: str,
+    trial: str,
+    since: str,
+    node: str,
+    rule: str,
+    by: str,
+    unusual: str,
+) -> Page:
+    """Show what system logs had while runs were under way: by node, rule and hour.
+
+    The machine's file names the logs (`logs:`). They are read in the window of each run: from a
+    little before its start to a little after its end. A line is counted once, however many runs
+    have it in their windows. Beside rules, shapes of lines are told that no run has which passed;
+    p is the chance of that, times the number of shapes. Lines themselves are not kept.
+    """
+    start = _start_of(since)
+    runs = runs_read(store, machine, start, trial)
+    if not runs:
+        raise UsageError(
+            "no system logs were read in the windows of these runs; give `logs:` in the machine's "
+            "file, and run"
+        )
+    found = logs_of(store, runs, node, rule)
+    parts: list[Section] = []
+    if not unusual:
+        parts += _findings_sections(found, by)
+    parts.append(Section("Shapes that no run has which passed", list(_unusual_parts(found))))
+    if faults := list(_faults_parts(found.runs.values())):
+        parts.insert(0, Section("What could not be read", faults))
+    return Page(
+        "System logs",
+        parts,
+        summary=_summary(found),
+        records=lambda: _records(found, unusual),
+        lines=lambda: _lines(found, unusual),
+    )
+
+
+def _start_of(since: str) -> int:
+    try:
+        return moment_of(since) // SECOND_NS if since else 0
+    except ValueError as error:
+        raise UsageError(f"--since: {error}") from error
+
+
+def _summary(found: Logs) -> str:
+    lines = sum(each.lines for each in found.findings)
+    nodes = {(each.machine, each.node) for each in found.findings}
+    short = sum(bool(run.faults) for run in found.runs.values())
+    said = f"{count(len(found.findings), 'finding')}"
+    if found.findings:
+        said += f" ({count(lines, 'line')} on {count(len(nodes), 'node')})"
+    said += f" in the system logs of {count(len(found.runs), 'run')}"
+    if found.unusual:
+        said += f"; {count(len(found.unusual), 'shape')} of lines that no run has which passed"
+    if short:
+        said += f"; of {count(short, 'run')} not all could be read"
+    return said + "."
+
+
+_FAULTS = (Column("Runs", "count"), Column("What, and why", fold=True))
+
+
+def _faults_parts(runs: Iterable[ReadRun]) -> Iterator[Part]:
+    faults = Counter(fault for run in runs for fault in dict.fromkeys(run.faults))
+    if faults:
+        told = faults.most_common(MAX_FAULTS)
+        rows: list[list[Cell]] = [[number, fault] for fault, number in told]
+        yield Text("No line found there does not mean that there was none.", "notice")
+        yield Table(_FAULTS, rows, total=len(faults))
+
+
+_BY = {
+    "finding": ("Node", "Rule", "Hour"),
+    "node": ("Node",),
+    "rule": ("Rule",),
+    "hour": ("Hour",),
+}
+
+
+def _findings_sections(found: Logs, by: str) -> Iterator[Section]:
+    titles = _BY[by]
+    several = len({each.machine for each in found.findings}) > 1
+    columns = [
+        *([Column("Machine", spare=1)] if several else []),
+        *(Column(title, "time" if title == "Hour" else "text") for title in titles),
+        Column("Lines", "count"),
+        Column("Runs", "count"),
+        Column("Not passed", "count"),
+        Column("Which", spare=2, fold=True),
+    ]
+    by_id = {run.run_id: run for run in found.runs.values()}
+    rows: list[list[Cell]] = []
+    for key, lines, ids in _by_key(found.findings, titles, several):
+        wrong = sum(by_id[each].went_wrong for each in ids)
+        links = [by_id[each].link for each in ids[:MAX_LINKS]]
+        rows.append([*key, lines, len(ids), wrong, links])
+    parts: list[Part] = [Table(columns, rows[:MAX_ROWS], total=len(rows))]
+    if not rows:
+        parts = ["No rule matches a line."]
+    if rows:
+        cells = Counter[tuple[str, int]]()
+        for each in found.findings:
+            cells[each.node, each.hour] += each.lines
+        parts.append(
+            Chart(partial(draw_heat, cells), "Lines that match rules, by node and hour (UTC)")
+        )
+    yield Section("Lines that match rules", parts)
+
+
+def _by_key(
+    findings: Sequence[Finding], titles: Sequence[str], several: bool
+) -> list[tuple[list[str | int], int, list[str]]]:
+    """Return findings put together by some of their columns: what they share, their lines and the
+    ids of their runs; those with the most lines first, hours in their order."""
+    lines: Counter[tuple[str | int, ...]] = Counter()
+    runs: dict[tuple[str | int, ...], dict[str, None]] = defaultdict(dict)
+    for each in findings:
+        hour = each.hour * SECOND_NS
+        of: dict[str, str | int] = {"Node": each.node, "Rule": each.rule, "Hour": hour}
+        key = (*([each.machine] if several else []), *(of[title] for title in titles))
+        lines[key] += each.lines
+        runs[key].update(dict.fromkeys(each.runs))
+    together = [(list(key), number, list(runs[key])) for key, number in lines.items()]
+    if "Hour" not in titles:
+        together.sort(key=lambda row: -row[1])
+    return together
+
+
+_UNUSUAL = (
+    Column("Shape", fold=True),
+    Column("Lines", "count"),
+    Column("Runs", "count"),
+    Column("p"),
+    Column("Nodes", fold=True, spare=1),
+    Column("Which", fold=True, spare=2),
+)
+
+
+def _unusual_parts(found: Logs) -> Iterator[Part]:
+    if not found.wrong or not found.passed:
+        which = _JUDGED_BAD if not found.wrong else "runs that passed"
+        yield f"None can be told: there are no {which} among these."
+        return
+    yield (
+        f"{count(found.wrong, 'run')} that did not pass, against {found.passed} that passed. "
+        f"With few runs, a shape may be missing by chance."
+    )
+    if found.shortened:
+        yield Text(
+            f"{count(found.shortened, 'run')} that passed had more shapes than are kept: a shape "
+            "here may be among those.",
+            "notice",
+        )
+    if not found.unusual:
+        yield "Each shape is in a run that passed, too."
+        return
+    by_id = {run.run_id: run for run in found.runs.values()}
+    rows: list[list[Cell]] = [
+        [
+            each.shape,
+            each.lines,
+            len(each.runs),
+            f"{each.p:.2g}",
+            each.nodes,
+            [by_id[one].link for one in each.runs[:MAX_LINKS]],
+        ]
+        for each in found.unusual[:MAX_ROWS]
+    ]
+    yield Table(_UNUSUAL, rows, total=len(found.unusual))
+
+
+def _records(found: Logs, unusual: str) -> dict[str, Any]:
+    faulty = [run for run in found.runs.values() if run.faults]
+    return {
+        "runs": len(found.runs),
+        "passed": found.passed,
+        "wrong": found.wrong,
+        "findings": [] if unusual else [asdict(each) for each in found.findings],
+        "unusual": [asdict(each) for each in found.unusual],
+        "unread": [
+            {"run_id": run.run_id, "trial": run.trial, "faults": run.faults} for run in faulty
+        ],
+    }
+
+
+def _lines(found: Logs, unusual: str) -> Iterator[Sequence[object]]:
+    if unusual:
+        yield "shape", "lines", "runs", "nodes", "p"
+        for one in found.unusual:
+            yield one.shape, one.lines, len(one.runs), one.nodes, one.p
+        return
+    yield "machine", "node", "rule", "hour", "lines", "runs", "wrong"
+    for each in found.findings:
+        hour = time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime(each.hour))
+        yield each.machine, each.node, each.rule, hour, each.lines, len(each.runs), each.wrong
+
+
+def draw_heat(cells: Mapping[tuple[str, int], int], width: float = WIDTH) -> Markup:
+    """Draw lines by node (rows) and hour (columns), the latest hours and the nodes with most."""
+    totals: Counter[str] = Counter()
+    for (node, _), lines in cells.items():
+        totals[node] += lines
+    nodes = sorted(node for node, _ in totals.most_common(MAX_NODES))
+    last = max(hour for _, hour in cells)
+    first = max(min(hour for _, hour in cells), last - (MAX_HOURS - 1) * HOUR_S)
+    hours = range(first, last + 1, HOUR_S)
+    size = min(24.0, (width - _LEFT) / len(hours))
+    scale = AmountScale(list(cells.values()))
+    parts = []
+    for row, node in enumerate(nodes):
+        top = LINE + row * _CELL_HEIGHT
+        parts.append(words(cut(node, _LEFT - 8), _LEFT - 6, top + 12, anchor="end", full=node))
+        for column, hour in enumerate(hours):
+            lines = cells.get((node, hour), 0)
+            told = f"{node}, {_clock(hour)}: {count(lines, 'line')}"
+            place = _LEFT + column * size, top, size - 1, _CELL_HEIGHT - 1
+            parts.append(rect(*place, hover(told), fill=colour(scale.level(lines))))
+    for column in range(0, len(hours), max(1, round(120 / size))):
+        parts.append(words(_clock(hours[column]), _LEFT + column * size, LINE - 5, colour="muted"))
+    height = LINE + len(nodes) * _CELL_HEIGHT + 2
+    about = "A row for each node and a column for each hour, coloured by lines"
+    return picture(parts, width, height, "Lines by node and hour", about, "heat")
+
+
+def _clock(hour: int) -> str:
+    return time.strftime("%m-%d %H:%M", time.gmtime(hour))
+
+
+# ---- beside other answers ------------------------------------------------------------------------
+
+
+class RunLogs(Struct, frozen=True, kw_only=True):
+    """What the logs of one run had: of each rule and node how many lines, what it does and what to
+    do; the shapes with the number of lines; what could not be read."""
+
+    lines: int
+    since: int
+    until: int
+    findings: list[dict[str, Any]]
+    shapes: list[dict[str, Any]]
+    unkept: int
+    faults: list[str]
+
+
+def on_run(state: ServerState, run: RunRow, record: Record | None) -> dict[str, RunLogs | None]:
+    """Return what the page of a run shows of system logs."""
+    return {"system_logs": of_run(state.store(), run, record)}
+
+
+def of_run(store: Store, run: RunRow, record: Record | None) -> RunLogs | None:
+    """Return what the logs of a run had; None if none were read."""
+    sql = "SELECT source, since, until, lines, faults FROM systemlogs_reads WHERE run = ?"
+    sources = store.rows(f"{sql} ORDER BY source", [run.row])
+    if not sources:
+        return None
+    shapes = _shapes_of_run(store, run.row)
+    return RunLogs(
+        lines=sum(lines for _, _, _, lines, _ in sources),
+        since=min(since for _, since, *_ in sources) * SECOND_NS,
+        until=max(until for _, _, until, *_ in sources) * SECOND_NS,
+        findings=_findings_of_run(store, run.row, record),
+        shapes=[each for each in shapes if each["shape"]],
+        unkept=sum(each["lines"] for each in shapes if not each["shape"]),
+        faults=[
+            f"{source}: {fault}" for source, *_, faults in sources for fault in faults.splitlines()
+        ],
+    )
+
+
+def _findings_of_run(store: Store, row: int, record: Record | None) -> list[dict[str, Any]]:
+    """Return the lines of a run that match rules, by node and rule."""
+    own = record.machine.log_rules if record is not None else []
+    advice = {rule.name: f"{rule.cause}: {rule.advice}" for rule in rules_for(own)}
+    sql = "SELECT node, rule, sum(lines), min(second), max(second) FROM systemlogs_findings"
+    found = store.rows(f"{sql} WHERE run = ? GROUP BY node, rule ORDER BY node, rule", [row])
+    return [
+        {
+            "node": node,
+            "rule": rule,
+            "lines": int(lines),
+            "first": first * SECOND_NS,
+            "last": last * SECOND_NS,
+            "advice": advice.get(rule, ""),
+        }
+        for node, rule, lines, first, last in found
+    ]
+
+
+def _shapes_of_run(store: Store, row: int) -> list[dict[str, Any]]:
+    """Return the shapes of the lines of a run; "" for those that are not kept."""
+    sql = (
+        "SELECT shapes.lines, shapes.nodes, coalesce(texts.text, '')"
+        " FROM systemlogs_shapes AS shapes LEFT JOIN systemlogs_texts AS texts"
+        " ON texts.trial = shapes.trial AND texts.shape = shapes.shape WHERE shapes.run = ?"
+        " ORDER BY shapes.lines DESC, shapes.shape"
+    )
+    return [
+        {"shape": text, "lines": lines, "nodes": nodes}
+        for lines, nodes, text in store.rows(sql, [row])
+    ]
+
+
+def no_differences(store: Store, first: Side, second: Side) -> list[Difference]:
+    return []
+
+
+def unchanged(store: Store, histories: list[History]) -> list[History]:
+    return histories
+
+
+def no_slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> None:
+    return None
+
+
+def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, str]:
+    """Return for each node on which rules found something, in the windows of runs of a machine,
+    what it was."""
+    rows = {run.row for run in runs}
+    read = [run for run in runs_read(store, machine) if run.row in rows]
+    lines: dict[str, Counter[str]] = defaultdict(Counter)
+    having: dict[str, set[str]] = defaultdict(set)
+    for each in logs_of(store, read).findings:
+        lines[each.node][each.rule] += each.lines
+        having[each.node].update(each.runs)
+    return {
+        node: "system logs: "
+        + listed(
+            [f"{rule} ({count(number, 'line')})" for rule, number in rules.most_common()], MAX_RULES
+        )
+        + f" while {count(len(having[node]), 'run')} ran there"
+        for node, rules in lines.items()
+    }
