@@ -43,6 +43,7 @@ IMPORTS = (
 COMMANDS = (
     SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
     SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
+    SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 
