@@ -15,9 +15,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -49,6 +51,7 @@ PRIVATE_FOLDER = 0o750
 PRIVATE_FILE = 0o640
 MAX_EXAMPLES = 5
 MAX_IN_MEMORY = 4 << 20  # bytes of rejects
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _GZIP = 31  # zlib's number of a gzip member
 
 
@@ -105,10 +108,12 @@ class Reject(Struct, frozen=True):
 
 
 class Rejects:
-    """Rows of a batch that cannot be read: counted, the first ones for people, all in a file."""
+    """Rows of a batch that cannot be read: counted, the first ones for people, all in a file. And
+    notes on what rows that were read do not say, each with the number of rows."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.notes: Counter[str] = Counter()
         self.examples: list[Reject] = []
         self._file: BinaryIO = self._empty()
 
@@ -127,9 +132,14 @@ class Rejects:
             yield msgspec.json.decode(line, type=Reject)
         self._file.seek(0, os.SEEK_END)
 
+    def note(self, text: str) -> None:
+        """Count a row that is taken as ``text`` says."""
+        self.notes[text] += 1
+
     def clear(self) -> None:
-        """Forget the rows; the examples stay."""
+        """Forget the rows and the notes; the examples stay."""
         self.count = 0
+        self.notes.clear()
         self._file.close()
         self._file = self._empty()
 
@@ -142,7 +152,10 @@ class Rejects:
 # ---- the archive of a machine --------------------------------------------------------------------
 
 
-Ended = Callable[[], tuple[tuple[int, int] | None, str]]
+Covered = tuple[int | None, int | None] | None
+"""A span in s; None: that of the times of the jobs, as is a bound that is None."""
+
+Ended = Callable[[], tuple[Covered, str]]
 """Tells the span that jobs cover (None: that of their times) and the cursor behind them."""
 
 
@@ -192,20 +205,24 @@ class Archive:
         self,
         about: Segment,
         jobs: Iterable[UserJob],
-        covered: tuple[int, int] | None = None,
+        covered: Covered = None,
         rejects: Rejects | None = None,
         ended: Ended | None = None,
     ) -> Segment:
         """Write a segment; return its header. ``covered``: the span that it covers, None: that of
         the times of its jobs; ``ended`` tells that span and the cursor once all jobs were taken.
         Of an anonymous one the rejected rows themselves are not kept. Nothing is written where the
-        same is there already."""
+        same is there already, or where there is no job and no span."""
         rejects = rejects or Rejects()
         make_folder(self.folder, PRIVATE_FOLDER)
         with self._temporary() as body:
             written = _write_body(body, jobs)
             covered, cursor = ended() if ended else (covered, about.cursor)
-            since, until = covered or (written.first, written.last + 1)
+            if covered is None and not written.jobs:
+                return about
+            since, until = covered or (None, None)
+            since = written.first if since is None else since
+            until = written.last + 1 if until is None else until
             about = replace(
                 about,
                 since=since,
@@ -286,8 +303,9 @@ class Archive:
             for line in file:
                 yield msgspec.json.decode(line, type=Reject)
 
-    def rejects_file(self, name: str) -> Path:
+    def rejects_file(self, segment: str | Segment) -> Path:
         """Return the file of the rows of a segment that could not be read."""
+        name = segment if isinstance(segment, str) else name_of(segment)
         return self.folder / f"{name}{REJECTS}"
 
     @contextlib.contextmanager
@@ -373,7 +391,9 @@ def _whole(about: Segment, body: Path) -> Iterator[bytes]:
 
 def _reject_lines(rejects: Rejects, anonymous: bool) -> Iterator[bytes]:
     for reject in rejects.rows():
-        yield msgspec.json.encode(replace(reject, row="") if anonymous else reject) + b"\n"
+        if anonymous:  # a reason may quote a name
+            reject = Reject(reject.place, _QUOTED.sub("...", reject.reason))
+        yield msgspec.json.encode(reject) + b"\n"
 
 
 def header_of(file: Path) -> Segment:

@@ -9,6 +9,7 @@ A gap is a span of which nobody was asked: an answer that touches it knows less 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import click
@@ -57,16 +58,26 @@ def gaps(store: Store, machine: str = "", since: int = 0, until: int = 0) -> lis
     up to the end of the last one's. A machine of which nothing was imported is one gap, which has
     no end where none was asked for."""
     rows = [row for row in stored_imports(store, machine) if not row.fault]
-    names = {(row.machine, row.cluster) for row in rows} or ({(machine, "")} if machine else set())
-    found: list[Gap] = []
-    for name, cluster in sorted(names):
-        of_machine = [row for row in rows if row.machine == name]
-        first = since or min((row.since for row in of_machine), default=0)
-        last = until or max((row.until for row in of_machine), default=0)
-        covered = [(row.since, row.until) for row in of_machine if row.cluster == cluster]
-        left = uncovered(covered, first, last) if covered else [(first, last)]
-        found += [Gap(name, cluster, *span) for span in left]
-    return found
+    if not rows:
+        return [Gap(machine, "", since, until)] if machine else []
+    return [
+        Gap(name, cluster, *span)
+        for name, of_machine in groupby(rows, lambda row: row.machine)
+        for cluster, spans in _spans_by_cluster(list(of_machine), since, until).items()
+        for span in spans
+    ]
+
+
+def _spans_by_cluster(
+    rows: Sequence[StoredImport], since: int, until: int
+) -> dict[str, list[tuple[int, int]]]:
+    """Return the spans that are not covered, of each cluster of a machine."""
+    since = since or min(row.since for row in rows)
+    until = until or max(row.until for row in rows)
+    covered: dict[str, list[tuple[int, int]]] = {}
+    for row in rows:
+        covered.setdefault(row.cluster, []).append((row.since, row.until))
+    return {cluster: uncovered(spans, since, until) for cluster, spans in covered.items()}
 
 
 def uncovered(covered: Iterable[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:

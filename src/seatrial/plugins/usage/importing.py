@@ -21,7 +21,8 @@ nobody holds all of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import click
@@ -29,16 +30,22 @@ import click
 from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.options import MOMENT, complete, together, value_option
-from seatrial.cli.query_common import opened
+from seatrial.cli.query_common import opened, tell
+from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
+from seatrial.model.file_model import NAME
 from seatrial.model.settings import setting
-from seatrial.plugins.usage.archive import Archive, Ended, Rejects, Segment
+from seatrial.plugins.usage.archive import Archive, Covered, Ended, Rejects, Segment
+from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.jobs import UserJob
+from seatrial.plugins.usage.privacy import Audit, Pseudonyms, anonymous
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
-from seatrial.show.text import show_clock
+from seatrial.results.store.ingest import sync
+from seatrial.results.store.schema import Store
 from seatrial.units import SECOND_NS, count
 
-NOT_ALL = 3  # exit code: jobs were brought in, and something could not be
+NOT_ALL = 3  # exit code: jobs were brought in, and rows could not be read
+MAX_GAPS = 3
 
 
 class Ask(NamedTuple):
@@ -54,6 +61,18 @@ class Ask(NamedTuple):
     covered_until: int = 0
     cursor: str = ""
 
+    def of_span(self, jobs: Iterable[UserJob]) -> Iterable[UserJob]:
+        """Return those of a file's jobs that were in the queue or ran within the span that the user
+        said; all where he said none."""
+        if self.since is None and self.until is None:
+            return jobs
+        since, until = self.since or 0, self.until or 1 << 62
+        return (
+            job
+            for job in jobs
+            if job.submitted < until and (job.ended is None or job.ended >= since)
+        )
+
 
 class Batch(NamedTuple):
     """What a source knows of one span of time."""
@@ -67,7 +86,7 @@ class Batch(NamedTuple):
     asked: int
     #: All jobs that were in the queue or ran within this span (s, its end excluded) are there.
     #: None: from the first submission to the last time of any of the jobs.
-    covered: tuple[int, int] | None = None
+    covered: Covered = None
     #: What the source wants to be told at the next import, such as how far it read a file.
     cursor: str = ""
     #: What takes the place of ``covered`` and ``cursor``, if they are known only when all jobs have
@@ -97,7 +116,10 @@ import_options = together(
         help="Machine on which the jobs ran, by name or file.",
     ),
     value_option(
-        "--since", "TIME", "From then on; default: where the last import ended.", type=MOMENT
+        "--since",
+        "TIME",
+        "From then on; default: where the last import ended, of a file all of it.",
+        type=MOMENT,
     ),
     value_option("--until", "TIME", "Before then; default: now.", type=MOMENT),
     click.option(
@@ -119,45 +141,156 @@ def bring_in(
 ) -> int:
     """Import what a source has, bring the store up to date, and tell of it. Returns the exit
     code."""
-    name = name_of_machine(machine)
-    hidden = anonymous or settings_of(machine or "").anonymous
-    archive = Archive(folders.trials, name)
-    last = archive.last_of(source.name, source.cluster)
-    ask = Ask(
-        name,
-        None if since is None else since // SECOND_NS,
-        None if until is None else until // SECOND_NS,
-        last.until if last else 0,
-        last.cursor if last else "",
-    )
-    written: list[Segment] = []
+    name = _checked_name(name_of_machine(machine), since, until)
     rejects = Rejects()
-    for batch in source.batches(ask, rejects):
+    work = _Import(folders, name, machine or name, anonymous, source)
+    with opened(folders) as store:
+        before = _jobs_of(store, name)
+        try:
+            work.run(since, until, rejects)
+        finally:
+            if work.written:
+                told = len(store.notices)
+                sync(store, folders.trials)
+                for notice in store.notices[told:]:
+                    tell(notice)
+                work.tell(_jobs_of(store, name) - before)
+                for gap in gaps(store, name)[-MAX_GAPS:]:
+                    tell(gap.sentence)
+        if not work.written:
+            raise UsageError(_nothing(work, source, rejects))
+    return NOT_ALL if work.rejected else 0
+
+
+def _checked_name(name: str, since: int | None, until: int | None) -> str:
+    """Return the name of a machine. Raises UsageError."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"-m {name!r}: a name must be letters, digits, ._-")
+    if since is not None and until is not None and since >= until:
+        raise UsageError("--since is not before --until; name a span of time")
+    return name
+
+
+def _nothing(work: _Import, source: Source, rejects: Rejects) -> str:
+    """Return the message that nothing was imported, and why."""
+    if work.left_out:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in work.left_out.items())
+        return f"{source.name}: no job was left to import: {reasons}"
+    if not rejects.count:
+        return f"{source.name}: no job is in it; nothing was imported"
+    first = rejects.examples[0]
+    return (
+        f"{first.place}: {first.reason}; none of {count(rejects.count, 'row')} could be read: "
+        "nothing was imported"
+    )
+
+
+class _Import:
+    """One import: its batches become segments."""
+
+    def __init__(
+        self, folders: Folders, name: str, given: str, hidden: bool, source: Source
+    ) -> None:
+        settings = settings_of(given)
+        self.name = name
+        self.source = source
+        self.archive = Archive(folders.trials, name)
+        self.hidden = hidden or settings.anonymous
+        self.written: list[Segment] = []
+        #: Jobs that were not imported, by reason.
+        self.left_out: Counter[str] = Counter()
+        self.notes: Counter[str] = Counter()
+        self._rejects = Rejects()
+        self._pseudonyms = Pseudonyms(folders.trials)
+        self._forgotten = Audit(folders.trials).forgotten(name, self._pseudonyms)
+        self._kept_from = int(time.time() - settings.keep.seconds) if settings.keep else 0
+
+    @property
+    def rejected(self) -> int:
+        return sum(segment.rejects for segment in self.written)
+
+    def run(self, since: int | None, until: int | None, rejects: Rejects) -> None:
+        """Ask the source, and keep its batches."""
+        self._rejects = rejects
+        last = self.archive.last_of(self.source.name, self.source.cluster)
+        ask = Ask(
+            self.name,
+            None if since is None else since // SECOND_NS,
+            None if until is None else until // SECOND_NS,
+            last.until if last else 0,
+            last.cursor if last else "",
+        )
+        for batch in self.source.batches(ask, rejects):
+            segment = self._keep(batch, rejects)
+            if segment.until:
+                self.written.append(segment)
+                self.notes += rejects.notes
+                rejects.clear()
+
+    def _keep(self, batch: Batch, rejects: Rejects) -> Segment:
         about = Segment(
-            machine=name,
-            source=source.name,
-            cluster=source.cluster,
+            machine=self.name,
+            source=self.source.name,
+            cluster=self.source.cluster,
             origin=batch.origin,
             asked=batch.asked,
             imported=time.time_ns(),
             by=account(),
-            anonymous=hidden,
+            anonymous=self.hidden,
             cursor=batch.cursor,
         )
-        segment = archive.write(about, batch.jobs, batch.covered, rejects, batch.ended)
-        written.append(segment)
-        click.echo(_told(segment))
-    with opened(folders):
-        pass
-    return _told_rejects(written)
+        return self.archive.write(
+            about, self._wanted(batch.jobs), batch.covered, rejects, batch.ended
+        )
+
+    def _wanted(self, jobs: Iterable[UserJob]) -> Iterable[UserJob]:
+        """Return those jobs that are kept, as they are kept."""
+        if (forgotten := self._forgotten) is not None:
+            reason = "of users who were forgotten"
+            jobs = self._without(jobs, reason, lambda job: forgotten(job.user))
+        if kept_from := self._kept_from:
+            reason = "that ended before `keep` of the machine file"
+            jobs = self._without(jobs, reason, lambda job: 0 < (job.ended or 0) < kept_from)
+        return anonymous(jobs, self._pseudonyms) if self.hidden else jobs
+
+    def _without(
+        self, jobs: Iterable[UserJob], reason: str, is_out: Callable[[UserJob], bool]
+    ) -> Iterator[UserJob]:
+        for job in jobs:
+            if is_out(job):
+                self.left_out[reason] += 1
+            else:
+                yield job
+
+    def tell(self, new: int) -> None:
+        """Tell what was imported; ``new``: how many jobs the store has more."""
+        jobs = sum(segment.jobs for segment in self.written)
+        first = min(segment.since for segment in self.written)
+        last = max(segment.until for segment in self.written)
+        parts = f" in {len(self.written)} parts" if len(self.written) > 1 else ""
+        known = "" if new == jobs else f" ({count(new, 'new job')}, the others were known)"
+        click.echo(
+            plain_line(
+                f"{self.name}: {count(jobs, 'job')}{known} of {minute(first)} to {minute(last)}"
+                f"{parts}, from {self.written[-1].origin}"
+            )
+        )
+        for reason, number in self.left_out.items():
+            click.echo(f"left out: {count(number, 'job')} {reason}")
+        for note, number in sorted(self.notes.items()):
+            click.echo(f"{count(number, 'job')}: {note}")
+        if self.rejected:
+            self._tell_rejects()
+
+    def _tell_rejects(self) -> None:
+        for reject in self._rejects.examples:
+            tell(f"{reject.place}: {reject.reason}")
+        files = [self.archive.rejects_file(segment) for segment in self.written if segment.rejects]
+        more = f" and {len(files) - 1} more files" if len(files) > 1 else ""
+        rows = count(self.rejected, "row")
+        tell(f"{rows} could not be read; kept in {files[0]}{more}")
 
 
-def _told(segment: Segment) -> str:
-    """Return the line on a segment that was written."""
-    span = f"{show_clock(segment.since * SECOND_NS)} to {show_clock(segment.until * SECOND_NS)}"
-    jobs = count(segment.jobs, "job")
-    return plain_line(f"{segment.machine}: {jobs}, {span}, from {segment.origin}")
-
-
-def _told_rejects(written: Sequence[Segment]) -> int:
-    return NOT_ALL if any(segment.rejects for segment in written) else 0
+def _jobs_of(store: Store, machine: str) -> int:
+    rows = store.rows("SELECT count(*) FROM usage_jobs WHERE machine = ?", (machine,))
+    return int(rows[0][0])
