@@ -498,6 +498,14 @@ def words(name: str, jobs: Jobs, context: Context) -> Words:
     return ATTRIBUTES[name].words(jobs, context)
 
 
+def shown_names(name: str, names: Sequence[str], with_users: bool) -> Sequence[str]:
+    """Return the words of an attribute as they may be shown: without the names of users, numbers
+    stand for them."""
+    if name != "user" or with_users:
+        return names
+    return [word if word == UNKNOWN else f"user {i + 1}" for i, word in enumerate(names)]
+
+
 def _column(name: str) -> Callable[[Jobs, Context], Words]:
     def column(jobs: Jobs, _: Context) -> Words:
         codes, names = jobs.words[name]

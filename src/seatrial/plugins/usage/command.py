@@ -44,6 +44,11 @@ COMMANDS = (
     SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
     SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
     SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
+    SubCommand("waits", f"{_HERE}.question_commands:waits", "Tell how long jobs like yours wait."),
+    SubCommand("share", f"{_HERE}.question_commands:share", "Tell the share above a size."),
+    SubCommand(
+        "coverage", f"{_HERE}.question_commands:coverage", "Tell what a suite's tests stand for."
+    ),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 

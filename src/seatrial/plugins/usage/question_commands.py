@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, get_args
 
 import click
@@ -9,6 +10,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.options import (
     MOMENT,
+    FiniteRange,
     Parsed,
     choice_option,
     complete,
@@ -21,8 +23,11 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened
 from seatrial.cli.study import HOW, print_or_draw
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import left_out_of, prepare_trial
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, Context, context_of
+from seatrial.plugins.usage.coverage import coverage_page, share_page, tests_of
 from seatrial.plugins.usage.questions import (
     TOP,
     Measure,
@@ -32,8 +37,12 @@ from seatrial.plugins.usage.questions import (
     parse_by,
 )
 from seatrial.plugins.usage.settings import name_of_machine
+from seatrial.plugins.usage.waits import Ready
+from seatrial.plugins.usage.waits_page import Like, Size, parse_size, waits_page
 from seatrial.results.store.schema import Store
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, seconds
+
+EDGES_HELP = "Largest sizes of the classes of `size` and `nodes`; default: powers."
 
 
 def _edges(text: str) -> tuple[int, ...]:
@@ -104,13 +113,7 @@ def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Questio
     "month,size. Default: month.",
 )
 @choice_option("--of", of=get_args(Measure), help="What is told of them.")
-@value_option(
-    "--edges",
-    "SIZES",
-    "Largest sizes of the classes of `size` and `nodes`; default: powers.",
-    type=Parsed(_edges),
-    default="",
-)
+@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(_edges), default="")
 @asked_options
 def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, form: str, **chosen: Any) -> int:
     """Tell what others used: hours, jobs, users, waits, failures, energy.
@@ -126,5 +129,116 @@ def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, form: str, **chos
     with opened(folders) as store:
         asked, context = asked_of(store, chosen, by=parse_by(by) or (MONTH,), of=of)
         page = usage_page(store, asked, context)
+    print_or_draw(page, form)
+    return 0
+
+
+@click.command("waits")
+@value_option(
+    "--size",
+    "SIZE",
+    "Jobs of about this size: 3 (nodes), 3nodes, 72cores; default: any.",
+    type=Parsed(partial(parse_size, unit="nodes")),
+)
+@value_option(
+    "--walltime",
+    "TIME",
+    "Jobs with about this time limit, such as 36h; default: any.",
+    type=Parsed(seconds),
+)
+@value_option(
+    "--within",
+    "FACTOR",
+    "How many times as large or small, long or short, a job may be.",
+    type=FiniteRange(1, 1000),
+    default=2.0,
+    show_default=True,
+)
+@choice_option(
+    "--from", "ready", of=get_args(Ready), help="From when on a job waits: it could start, or came."
+)
+@text_option("--by", "NAME", "What jobs are told apart by; default: machine.")
+@asked_options
+def waits(
+    folders: Folders,
+    /,
+    by: str,
+    size: Size | None,
+    walltime: float | None,
+    within: float,
+    ready: Ready,
+    form: str,
+    **chosen: Any,
+) -> int:
+    """Tell how long jobs like yours wait: medians, percentiles, intervals.
+
+    Jobs that still wait count, too: as waiting for at least so long.
+
+    \b
+    seatrial usage waits --size 3 --walltime 36h --by machine
+    seatrial usage waits --size 512cores --by month -m hopper
+    """
+    like = Like(size=size, walltime=walltime, within=within, ready=ready)
+    with opened(folders) as store:
+        asked, context = asked_of(store, chosen, by=parse_by([by or "machine"]))
+        page = waits_page(store, asked, context, like)
+    print_or_draw(page, form)
+    return 0
+
+
+@click.command("share")
+@value_option(
+    "--above",
+    "SIZE",
+    "Jobs of more than this: 8192cores, 682nodes. A job of exactly this size is not above it.",
+    type=Parsed(partial(parse_size, unit="cores")),
+    required=True,
+)
+@text_option("--by", "NAME", "What jobs are told apart by; default: machine.")
+@asked_options
+def share(folders: Folders, /, by: str, above: Size, form: str, **chosen: Any) -> int:
+    """Tell which share of the hours were of jobs above a size.
+
+    \b
+    seatrial usage share --above 8192cores -m hopper
+    seatrial usage share --above 682nodes --by month --unit node-hours
+    """
+    with opened(folders) as store:
+        asked, context = asked_of(store, chosen, by=parse_by([by or "machine"]))
+        page = share_page(store, asked, context, above)
+    print_or_draw(page, form)
+    return 0
+
+
+@click.command("coverage")
+@click.argument("suite", metavar="SUITE")
+@value_option(
+    "--within",
+    "FACTOR",
+    "How many times as many cores, or as few, a test stands for.",
+    type=FiniteRange(1, 1000),
+    default=2.0,
+    show_default=True,
+)
+@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(_edges), default="")
+@asked_options
+def coverage(folders: Folders, /, suite: str, within: float, form: str, **chosen: Any) -> int:
+    """Tell which share of the hours the tests of SUITE stand for, and what to add first.
+
+    A test stands for jobs of its application (`app`) of about its size. Its cases are those for the
+    machine that -m names, or for this host.
+
+    \b
+    seatrial usage coverage suites/acceptance -m hopper
+    """
+    prepared = prepare_trial(
+        TrialOptions(suites=[suite]), chosen["machine"] or None, with_builds=False
+    )
+    apps = {name: test.app for name, test in prepared.tests.items()}
+    with opened(folders) as store:
+        asked, context = asked_of(store, chosen)
+        tests = tests_of(prepared.cases, apps)
+        left_out = left_out_of(prepared.skipped, prepared.broken)
+        page = coverage_page(store, asked, context, tests, within, left_out)
     print_or_draw(page, form)
     return 0

@@ -27,6 +27,7 @@ from seatrial.plugins.usage.attributes import (
     glob_matches,
     month_starts,
     program_of,
+    shown_names,
     words,
     zone_name,
 )
@@ -93,9 +94,10 @@ class Found(NamedTuple):
         """Return the jobs that a mask chooses."""
         return self._replace(jobs=self.jobs.only(chosen), known_until=self.known_until[chosen])
 
-    def without(self) -> Found:
-        """Return them without what was said."""
-        return self._replace(notes=[])
+    def amounts(self, unit: Unit) -> Ints:
+        """Return how many cores (nodes) each job held; 0 where that is not known."""
+        amounts: Ints = np.maximum(self.jobs.numbers[_amount_of(unit)], 0)
+        return amounts
 
 
 _NEEDED = frozenset({"submitted", "started", "ended", "suspended_s", "state", "asked"})
@@ -119,7 +121,7 @@ def load(store: Store, asked: Question, context: Context, columns: Collection[st
             f"no jobs{of_machine} are known in this time; `seatrial usage import` brings them in"
         )
     known_until = _known_until(jobs)
-    found = _bounded(Found(jobs, known_until, asked.since, asked.until, []))
+    found = _bounded(Found(jobs, known_until, asked.since, asked.until, []), asked.unit)
     for condition in conditions:
         found = found.only(condition.holds(found.jobs, context))
         if not len(found.jobs):
@@ -140,7 +142,7 @@ def _known_until(jobs: Jobs) -> Ints:
     return until
 
 
-def _bounded(found: Found) -> Found:
+def _bounded(found: Found, unit: Unit) -> Found:
     """Return the jobs with an end of those that run, the span without open ends, and what is not
     known of them."""
     jobs, notes = found.jobs, list[str]()
@@ -160,6 +162,12 @@ def _bounded(found: Found) -> Found:
         notes.append(
             f"{_are(int(running.sum()), 'job')} not over; what they used until their records were "
             "asked for is counted."
+        )
+    without = began & (found.amounts(unit) == 0)
+    if without.any():
+        notes.append(
+            f"{_are(int(without.sum()), 'job')} without a number of {_amount_of(unit)}; "
+            "their hours are not known and not counted."
         )
     numbers = {**jobs.numbers, "ended": ended}
     last = int(max(np.max(ended), np.max(jobs.numbers["submitted"]))) + 1
@@ -350,7 +358,7 @@ def _grid(found: Found, asked: Question, context: Context) -> Grid:
     return grid
 
 
-def _sums(cells: AnyInts, values: Ints, size: int) -> Ints:
+def sums_of(cells: AnyInts, values: Ints, size: int) -> Ints:
     """Return the sum of each cell, exactly."""
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, cells, values)
@@ -400,18 +408,12 @@ def _counted(cells: Ints, size: int) -> Ints:
 
 def _hours(found: Found, asked: Question, grid: Grid) -> Measured:
     pieces = pieces_of(found.jobs, grid.bounds)
-    amounts = found.jobs.numbers[_amount_of(asked.unit)][pieces.places]
+    amounts = found.amounts(asked.unit)[pieces.places]
     cells = grid.cells(pieces.places, pieces.spans)
-    seconds = _sums(cells, pieces.seconds * np.maximum(amounts, 0), grid.size)
+    seconds = sums_of(cells, pieces.seconds * amounts, grid.size)
     places = _started_within(found)
     started = grid.cells(places, grid.spans_of(found.jobs.numbers["started"][places]))
     jobs = _counted(started, grid.size)
-    unknown = int(np.count_nonzero(amounts <= 0))
-    if unknown:
-        found.notes.append(
-            f"{_are(unknown, 'job')} without a number of {_amount_of(asked.unit)}; "
-            "their hours are not known and not counted."
-        )
     present = (seconds > 0) | (jobs > 0)
     total = {"seconds": int(seconds.sum()), "jobs": len(places)}
     return Measured(present, {"seconds": seconds, "jobs": jobs}, total, "seconds")
@@ -457,7 +459,7 @@ def _waits(found: Found, asked: Question, grid: Grid) -> Measured:
     inside = np.flatnonzero((waits.ready >= found.since) & (waits.ready < found.until))
     cells = grid.cells(waits.places[inside], grid.spans_of(waits.ready[inside]))
     jobs = _counted(cells, grid.size)
-    waiting = _sums(cells, (~waits.started[inside]).astype(np.int64), grid.size)
+    waiting = sums_of(cells, (~waits.started[inside]).astype(np.int64), grid.size)
     names = [f"within_{share:g}" for share in SHARES]
     values = {name: np.full(grid.size, np.nan) for name in names}
     order = np.argsort(cells, kind="stable")
@@ -496,10 +498,8 @@ def _failures(found: Found, asked: Question, grid: Grid) -> Measured:
         values[name] = _counted(cells[state.are([name])[places]], grid.size)
     failed = state.are(FAILED)[places]
     values["failures"] = _counted(cells[failed], grid.size)
-    seconds = jobs.seconds_within(0, found.until) * np.maximum(
-        jobs.numbers[_amount_of(asked.unit)], 0
-    )
-    values["seconds"] = _sums(cells[failed], seconds[places][failed], grid.size)
+    seconds = jobs.seconds_within(0, found.until) * found.amounts(asked.unit)
+    values["seconds"] = sums_of(cells[failed], seconds[places][failed], grid.size)
     unknown = int(np.count_nonzero(state.are(["unknown"])[places]))
     if unknown:
         found.notes.append(f"{_are(unknown, 'job')} in an unknown state: failed or not.")
@@ -513,15 +513,13 @@ def _energy(found: Found, asked: Question, grid: Grid) -> Measured:
     cells = grid.cells(places, grid.spans_of(jobs.numbers["ended"][places]))
     energy = jobs.numbers["energy_j"][places]
     known = energy != NONE
-    seconds = (
-        jobs.seconds_within(0, found.until) * np.maximum(jobs.numbers[_amount_of(asked.unit)], 0)
-    )[places]
+    seconds = (jobs.seconds_within(0, found.until) * found.amounts(asked.unit))[places]
     values = {
-        "joules": _sums(cells[known], energy[known], grid.size),
+        "joules": sums_of(cells[known], energy[known], grid.size),
         "ended": _counted(cells, grid.size),
         "known": _counted(cells[known], grid.size),
-        "seconds": _sums(cells, seconds, grid.size),
-        "seconds_known": _sums(cells[known], seconds[known], grid.size),
+        "seconds": sums_of(cells, seconds, grid.size),
+        "seconds_known": sums_of(cells[known], seconds[known], grid.size),
     }
     total = {name: int(column.sum()) for name, column in values.items()}
     return Measured(values["ended"] > 0, values, total, "joules")
@@ -579,7 +577,7 @@ def answer(store: Store, asked: Question, context: Context) -> Answer:
     grid = _grid(found, asked, context)
     measured = kind.measure(found, asked, grid)
     rows, of_axes = _rows(grid, measured, asked)
-    notes = [*found.notes, *_hints(found, asked, context)]
+    notes = [*found.notes, *hints(found, asked, context)]
     if MONTH in asked.by:
         notes.append(f"Months are those of the time zone {zone_name(context.zone)}.")
     return Answer(
@@ -608,7 +606,7 @@ def _rows(
     ranked = [_ranked(axis, of_axis, main) for axis, of_axis in zip(grid.axes, codes, strict=True)]
     ranks = [np.argsort(of_axis)[code] for of_axis, code in zip(ranked, codes, strict=True)]
     order = np.lexsort(ranks[::-1])
-    names = [_shown_names(axis, asked) for axis in grid.axes]
+    names = [shown_names(axis.name, axis.names, asked.names) for axis in grid.axes]
     shown = [
         [of_axis[code] for code in of_rows[order].tolist()]
         for of_axis, of_rows in zip(names, codes, strict=True)
@@ -635,24 +633,17 @@ def _ranked(axis: Axis, codes: Indices, main: Ints | Floats) -> Indices:
     return np.lexsort((by, unknown))
 
 
-def _shown_names(axis: Axis, asked: Question) -> Sequence[str]:
-    """Return the words of an axis; of users, numbers where names may not be shown."""
-    if axis.name != "user" or asked.names:
-        return axis.names
-    return [name if name == UNKNOWN else f"user {i + 1}" for i, name in enumerate(axis.names)]
-
-
-def _hints(found: Found, asked: Question, context: Context) -> list[str]:
+def hints(found: Found, asked: Question, context: Context) -> list[str]:
     """Return, for each attribute that rules tell, how many hours they miss, and the names that are
     to be added to them first."""
-    hints = []
+    told_of = []
     for name in asked.by:
         attribute = ATTRIBUTES.get(name)
         if attribute is None or not attribute.rules:
             continue
         told = words(name, found.jobs, context)
         missed = told.are([UNKNOWN])
-        seconds = _seconds_of(found, asked.unit)
+        seconds = seconds_of(found, asked.unit)
         hours, whole = int(seconds[missed].sum()), int(seconds.sum())
         if not hours:
             continue
@@ -663,14 +654,13 @@ def _hints(found: Found, asked: Question, context: Context) -> list[str]:
         if asked.names:
             first = _first_names(found.jobs.only(missed), seconds[missed], attribute, whole)
             text += f" To add first to the file of {attribute.rules}: {first}."
-        hints.append(text)
-    return hints
+        told_of.append(text)
+    return told_of
 
 
-def _seconds_of(found: Found, unit: Unit) -> Ints:
+def seconds_of(found: Found, unit: Unit) -> Ints:
     """Return the core-seconds (node-seconds) of each job within the span."""
-    amounts = np.maximum(found.jobs.numbers[_amount_of(unit)], 0)
-    return found.jobs.seconds_within(found.since, found.until) * amounts
+    return found.jobs.seconds_within(found.since, found.until) * found.amounts(unit)
 
 
 def _first_names(jobs: Jobs, seconds: Ints, attribute: Attribute, whole: int) -> str:
@@ -687,7 +677,7 @@ def _first_names(jobs: Jobs, seconds: Ints, attribute: Attribute, whole: int) ->
     else:
         names = [f"{attribute.next_rule} {name or UNKNOWN}" for name in names]
     sums: dict[str, int] = {}
-    for name, value in zip(names, _sums(codes, seconds, len(names)).tolist(), strict=True):
+    for name, value in zip(names, sums_of(codes, seconds, len(names)).tolist(), strict=True):
         sums[name] = sums.get(name, 0) + value
     ranked = sorted(sums, key=lambda name: (-sums[name], name))
     return listed(

@@ -24,7 +24,7 @@ Ready = Literal["eligible", "submitted"]
 SHARES = (0.5, 0.75, 0.9, 0.95)
 CONFIDENCE = 0.95
 RESAMPLES = 1000
-BINS = 1000
+BINS = 500
 """Times of a bootstrap; of more distinct ones, neighbours are taken together."""
 FEW_DAYS = 8
 """With fewer days, jobs are drawn one by one, as if they were independent."""
