@@ -249,3 +249,19 @@ def test_jobs_that_run_count_until_they_were_asked_for(tmp_path: Path) -> None:
         assert "1 job is not over" in said and "1 job is without a number of cores" in said
         later = answer(store, Question(by=("state",), since=9_000, until=9_500), Context())
         assert [row.values["seconds"] for row in later.rows] == [4 * 500]
+
+
+def test_what_was_not_imported_is_said_beside_the_answer(tmp_path: Path) -> None:
+    about: dict[str, Any] = {"machine": "frost", "cores": 4, "state": "completed"}
+    for day in (0, 3):
+        start = START + day * DAY
+        job = UserJob(job=str(day), submitted=start, started=start, ended=start + HOUR, **about)
+        keep(tmp_path, [job], covered=(start, start + DAY))
+    told = ask(tmp_path, "usage", "--by", "machine")
+    assert "frost: no jobs were imported of 2011-02-26 00:00 to 2011-02-28 00:00" in told.out
+    for words in (("waits",), ("share", "--above", "2cores")):
+        assert "no jobs were imported of" in ask(tmp_path, "usage", *words).out
+    whole = ask(tmp_path, "usage", "--by", "machine", "--until", "2011-02-25T23:00")
+    assert "no jobs were imported" not in whole.out
+    nothing = ask(tmp_path, "usage", "-m", "nowhere")
+    assert nothing.code == 2 and "no jobs of nowhere are known" in nothing.err

@@ -31,6 +31,7 @@ from seatrial.plugins.usage.attributes import (
     words,
     zone_name,
 )
+from seatrial.plugins.usage.gaps import gaps, stored_imports
 from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, read_jobs
 from seatrial.plugins.usage.waits import SHARES, Curve, Waits, waits_of
 from seatrial.results.store.schema import Store
@@ -120,8 +121,9 @@ def load(store: Store, asked: Question, context: Context, columns: Collection[st
         raise UsageError(
             f"no jobs{of_machine} are known in this time; `seatrial usage import` brings them in"
         )
+    missing = [gap.sentence for gap in gaps(store, asked.machine, asked.since, asked.until)]
     known_until = _known_until(jobs)
-    found = _bounded(Found(jobs, known_until, asked.since, asked.until, []), asked.unit)
+    found = _bounded(Found(jobs, known_until, asked.since, asked.until, missing), asked.unit)
     for condition in conditions:
         found = found.only(condition.holds(found.jobs, context))
         if not len(found.jobs):
@@ -145,7 +147,7 @@ def _known_until(jobs: Jobs) -> Ints:
 def _bounded(found: Found, unit: Unit) -> Found:
     """Return the jobs with an end of those that run, the span without open ends, and what is not
     known of them."""
-    jobs, notes = found.jobs, list[str]()
+    jobs, notes = found.jobs, list(found.notes)
     started, ended = jobs.numbers["started"], jobs.numbers["ended"]
     began = started != NONE
     open_end = began & (ended == NONE)
@@ -183,11 +185,8 @@ def _are(number: int, noun: str) -> str:
 
 
 def machines_in(store: Store) -> list[str]:
-    """Return the machines of which jobs are known."""
-    return [
-        name
-        for (name,) in store.rows("SELECT DISTINCT machine FROM usage_imports ORDER BY machine")
-    ]
+    """Return the machines of which jobs were imported."""
+    return sorted({row.machine for row in stored_imports(store)})
 
 
 # ---- conditions

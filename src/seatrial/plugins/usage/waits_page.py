@@ -161,7 +161,7 @@ def answer(store: Store, asked: Question, context: Context, like: Like) -> WaitA
     chosen = found.only(alike)
     waits = waits_of(chosen.jobs, chosen.known_until, like.ready)
     groups = _groups(chosen, waits, asked, context)
-    notes = list(notes_of(waits))
+    notes = [*found.notes, *notes_of(waits)]
     if unknown:
         notes.append(f"{count_text(unknown, 'job')} without a known size or limit: not counted.")
     if any(group.found.one_by_one for group in groups):
