@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -21,10 +22,12 @@ from seatrial.plugins.usage.charges import (
     SiteTime,
     charge,
     charge_text,
-    exact_charge,
     load_charges,
 )
 from seatrial.plugins.usage.jobs import NONE, Jobs, UserJob
+from tests.plugins.usage.kept import keep
+from tests.plugins.usage.made_year import made_year
+from tests.programs import Workplace
 
 PACIFIC = ZoneInfo("America/Los_Angeles")
 HOUR = 3600
@@ -174,8 +177,6 @@ def test_what_is_not_known_is_no_charge_of_nothing(tmp_path: Path) -> None:
     dated = loaded(tmp_path, "{time_zone: UTC, base: [{rate: 1, from: 2010-01-01}]}")
     (reason,) = charged(dated, ran(0, 1, cores=1, nodes=1))
     assert reason == "no rule of `base` fits it"
-    with pytest.raises(ValueError, match="no rule"):
-        exact_charge(dated, ran(0, 1, cores=1, nodes=1))
 
 
 FAULTS = {
@@ -217,6 +218,69 @@ def test_a_hole_is_none_where_another_rule_speaks(tmp_path: Path) -> None:
     with pytest.raises(InvalidFiles, match="from 2012-01-01 to 2012-02-01"):
         rest = "{rate: 1, to: 2012-01-15}"
         loaded(tmp_path, f"{{time_zone: UTC, base: [{hole}, {rest}]}}")
+
+
+# ---- as people ask it ----------------------------------------------------------------------------
+
+YEAR = """
+time_zone: America/Los_Angeles
+base:
+  - {rate: 0, to: 2011-05-01, why: before charging started}
+  - {rate: 1, from: 2011-05-01}
+factors: [{factor: 0.6, nodes: {above: 682}, why: large jobs}]
+"""
+
+
+def test_a_year_is_charged_by_month_user_and_job(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    made = made_year(2_000, seed=4)
+    keep(place.trials, made.jobs)
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines/charges.yaml").write_text(YEAR)
+    (tmp_path / "machines/hopper.yaml").write_text(
+        "{machine: hopper, scheduler: slurm, nodes: [{names: 'nid[00001-06384]', cores: 24}], "
+        "toolchains: {plain: {}}, usage: {charges: charges.yaml}}"
+    )
+    since = at(2011, 5, 1)
+    wanted: dict[tuple[str, str], int] = {}
+    for each in made.of("hopper"):
+        if each.ended is None:
+            continue
+        month = f"{datetime.fromtimestamp(each.ended, PACIFIC):%Y-%m}"
+        seconds = 0
+        if each.started is not None:
+            seconds = max(0, each.ended - max(each.started, since) - each.suspended_s)
+        exact = Fraction(seconds * each.cores, HOUR) * (Fraction(3, 5) if each.nodes > 682 else 1)
+        key = (month, each.user)
+        wanted[key] = wanted.get(key, 0) + int(exact * 100 + Fraction(1, 2))
+
+    def rows(*by: str) -> tuple[dict[tuple[str, ...], int], int]:
+        words = ("--by", ",".join(by), "-m", "hopper", "--format", "json")
+        done = place.seatrial("usage", "charges", *words)
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        cents = {
+            tuple(row[name] for name in by): int(row["charge"].replace(".", ""))
+            for row in found["rows"]
+        }
+        return cents, int(found["total"]["charge"].replace(".", ""))
+
+    total = sum(wanted.values())
+    assert rows("month", "user") == (wanted, total)
+    for by in ("user", "month", "account", "queue", "size", "state", "application"):
+        parts, whole = rows(by)
+        assert sum(parts.values()) == whole == total
+    assert rows("month")[0]["2011-03",] == 0
+    done = place.seatrial("usage", "charges", "--by", "account")
+    assert "carver: its machine has no charges; name their file there: `usage:" in done.out
+    large = next(each for each in made.of("hopper") if each.nodes > 682 and each.submitted > since)
+    steps = place.seatrial("usage", "charges", "-m", "hopper", "--job", large.job).out
+    assert "base[1], factors[0] (large jobs)" in steps
+    assert "no job of this id" in place.seatrial("usage", "charges", "--job", "x").err
+    assert "no jobs of it are known" in place.seatrial("usage", "charges", "-m", "nowhere").err
+    assert "not told apart by 'usr'" in place.seatrial("usage", "charges", "--by", "usr").err
+    gone = place.seatrial("usage", "charges", "--charges", "gone.yaml")
+    assert gone.code == 2 and "gone.yaml: no such file; write one" in gone.err
 
 
 # ---- the same, by a loop over seconds ------------------------------------------------------------
@@ -291,7 +355,7 @@ def test_charges_are_those_of_a_loop_and_sum_to_the_total(jobs: list[UserJob]) -
     charges = msgspec.convert(RULES, ChargesFile, dec_hook=lambda kind, value: kind(value))
     found = charge(charges, Jobs.of(jobs))
     wanted = [by_hand(job) for job in jobs]
-    assert [exact_charge(charges, job) for job in jobs] == wanted
+    assert [found.exact(place) for place in range(len(jobs))] == wanted
     steps = [int((each * 2000 + 1) // 2) for each in wanted]  # a half goes up
     assert found.steps.tolist() == steps
     for column in ("user", "account", "queue"):
@@ -305,8 +369,9 @@ def test_numbers_beyond_64_bits_are_exact(tmp_path: Path) -> None:
     charges = loaded(tmp_path, text)
     job = ran(0, 10_000, cores=4_000_001, nodes=1)
     exact = Fraction("123456789.123456789") / 999999937 * 4_000_001 * 10_000
-    assert exact_charge(charges, job) == exact
-    assert charge(charges, Jobs.of([job])).steps.tolist() == [int(exact * 10**6 + Fraction(1, 2))]
+    found = charge(charges, Jobs.of([job]))
+    assert found.exact(0) == exact
+    assert found.steps.tolist() == [int(exact * 10**6 + Fraction(1, 2))]
 
 
 def test_factors_are_read_as_they_are_written() -> None:

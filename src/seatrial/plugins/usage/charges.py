@@ -33,7 +33,7 @@ from seatrial.lazy import Bools, Indices, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, Name, Quantity, checked, doc
 from seatrial.model.node_set import NodeSet, unfold, unfold_or_empty
-from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, UserJob, Words
+from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, Words
 
 # ---- the file ------------------------------------------------------------------------------------
 
@@ -305,6 +305,12 @@ def _shown(second: int, zone: ZoneInfo) -> str:
 
 NO_CHARGES = "its machine has no charges; name their file there: `usage: {charges: FILE}`"
 
+NEEDED = frozenset(
+    {"started", "ended", "asked", "suspended_s", "state", "nodes", "cores", "node_list"}
+    | {"queue", "account"}
+)
+"""The columns of jobs that charges need."""
+
 _NO, _YES, _UNKNOWN = 0, 1, 2
 _LARGEST = 1 << 62
 
@@ -339,6 +345,17 @@ class Charged(NamedTuple):
     reasons: Words
     #: parts of jobs, in the order of time
     pieces: Sequence[Piece]
+    #: charges before they are rounded, and without the least charge: numerators, and what all are
+    #: divided by
+    units: Ints
+    divisor: int
+
+    def reason(self, place: int) -> str:
+        return self.reasons.names[int(self.reasons.codes[place])]
+
+    def exact(self, place: int) -> Fraction:
+        """Return the charge of a job before it is rounded, and without the least charge."""
+        return Fraction(int(self.units[place]), self.divisor)
 
     def total(self) -> str:
         """Return the sum of the charges, as people read it."""
@@ -365,17 +382,7 @@ def charge(charges: ChargesFile, jobs: Jobs) -> Charged:
     units, divisor = _summed(pieces, len(jobs))
     steps = _rounded(units, divisor, charges)
     steps[reasons.codes > 0] = NONE
-    return Charged(steps, charges.decimals, reasons.words(), pieces)
-
-
-def exact_charge(charges: ChargesFile, job: UserJob) -> Fraction:
-    """Return the charge of a job before it is rounded, and without the least charge. Raises
-    ValueError with the reason why it has none."""
-    reasons = _Reasons(1)
-    units, divisor = _summed(list(_pieces(charges, Jobs.of([job]), reasons)), 1)
-    if reasons.codes[0]:
-        raise ValueError(reasons.names[reasons.codes[0]])
-    return Fraction(int(units[0]), divisor)
+    return Charged(steps, charges.decimals, reasons.words(), pieces, units, divisor)
 
 
 class _Reasons:

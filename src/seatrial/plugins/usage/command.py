@@ -49,6 +49,9 @@ COMMANDS = (
     SubCommand(
         "coverage", f"{_HERE}.question_commands:coverage", "Tell what a suite's tests stand for."
     ),
+    SubCommand("charges", f"{_HERE}.charge_commands:charges", "What jobs are charged, and why."),
+    SubCommand("incident", f"{_HERE}.charge_commands:incident", "Keep the incidents of machines."),
+    SubCommand("losses", f"{_HERE}.charge_commands:losses", "What incidents cost; refunds, texts."),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 
