@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, FileKind, Key, StoreTable, hookimpl
+from seatrial.hooks import Command, FileKind, Key, ResourceKind, StoreTable, hookimpl
 from seatrial.model.file_model import doc
 from seatrial.plugins.usage.keys import UsageSettings
 
@@ -51,6 +51,11 @@ def seatrial_keys() -> list[Key]:
             of_runs=False,
         )
     ]
+
+
+@hookimpl
+def seatrial_resources() -> list[ResourceKind]:
+    return [ResourceKind("charge", f"{_HERE}.charges:rate_of")]
 
 
 @hookimpl

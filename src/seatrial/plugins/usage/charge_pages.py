@@ -19,9 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.hooks import value_of
 from seatrial.lazy import Ints, np
-from seatrial.model.machine import Machine
 from seatrial.plugins.usage.attributes import (
     ATTRIBUTES,
     MONTH,
@@ -39,12 +37,11 @@ from seatrial.plugins.usage.charges import (
     Piece,
     charge,
     charge_text,
+    charges_of,
     held_seconds,
-    load_charges,
 )
 from seatrial.plugins.usage.gaps import gaps
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, read_jobs
-from seatrial.plugins.usage.keys import UsageSettings
 from seatrial.plugins.usage.questions import machines_in
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.results.store.schema import Store
@@ -328,14 +325,6 @@ def machines_with_jobs(store: Store, machine: str) -> list[str]:
         known = listed(names, 8)
         raise UsageError(f"{machine}: no jobs of it are known; there are those of {known}")
     return [machine] if machine else names
-
-
-def charges_of(machine: Machine | None, instead: Path | None = None) -> ChargesFile | None:
-    """Return the charges of a machine; None if it has none. Raises InvalidFiles, UsageError."""
-    if instead is not None:
-        return load_charges(instead)
-    settings = value_of(machine, "usage", UsageSettings) if machine is not None else UsageSettings()
-    return load_charges(Path(settings.charges)) if settings.charges else None
 
 
 def columns_of(by: Sequence[str], context: Context) -> set[str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -29,11 +30,16 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from msgspec import Meta
 
 from seatrial.errors import UsageError, suggest
+from seatrial.hooks import value_of
 from seatrial.lazy import Bools, Indices, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, Name, Quantity, checked, doc
-from seatrial.model.node_set import NodeSet, unfold, unfold_or_empty
-from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, Words
+from seatrial.model.machine import Machine
+from seatrial.model.node_set import NodeSet, fold, unfold, unfold_or_empty
+from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, UserJob, Words
+from seatrial.plugins.usage.keys import UsageSettings
+from seatrial.plugins.usage.settings import machine_of
+from seatrial.results.store.by_case import CaseRuns
 
 # ---- the file ------------------------------------------------------------------------------------
 
@@ -592,3 +598,66 @@ def _rounded(units: Ints, divisor: int, charges: ChargesFile) -> Ints:
     least = int(charges.minimum.fraction * 10**charges.decimals)
     rounded: Ints = np.where(units > 0, np.maximum(steps, least), 0).astype(np.int64)
     return rounded
+
+
+# ---- figures by charge ---------------------------------------------------------------------------
+
+
+def charges_of(machine: Machine | None, instead: Path | None = None) -> ChargesFile | None:
+    """Return the charges of a machine, or those of a file ``instead``; None if it has none. Raises
+    InvalidFiles and UsageError."""
+    if instead is not None:
+        return load_charges(instead)
+    settings = value_of(machine, "usage", UsageSettings) if machine is not None else UsageSettings()
+    return load_charges(Path(settings.charges)) if settings.charges else None
+
+
+def rate_of(case: CaseRuns) -> float:
+    """Return what the runs of a case are charged for an hour, as of now, in the queue and for the
+    account that its machine file names. Its nodes are charged whole. Raises UsageError where that
+    is not known, or nothing."""
+    machine = machine_of(case.machine)
+    charges = charges_of(machine)
+    if machine is None or charges is None:
+        raise UsageError(f"--per charge: {case.machine}: {NO_CHARGES}")
+    rates = {_hourly(charges, job) for job in _jobs_like(case, machine)}
+    what = f"--per charge: {case.test} of {case.trial}"
+    if not rates:
+        raise UsageError(f"{what} does not tell nodes that {case.machine} has")
+    if len(rates) > 1:
+        shown = " or ".join(f"{float(rate):g}" for rate in sorted(rates))
+        raise UsageError(f"{what} may be charged {shown} an hour, by the kind of its nodes")
+    (rate,) = rates
+    if not rate:
+        raise UsageError(f"{what} is free now; figures cannot be shown by a charge of 0")
+    return float(rate)
+
+
+def _jobs_like(case: CaseRuns, machine: Machine) -> Iterator[UserJob]:
+    """Yield a job of a second like a run of a case, on each kind of node that it may have had."""
+    now = int(time.time())
+    batch = machine.batch
+    for kind in machine.nodes:
+        names = [case.node] if case.node else unfold(kind.names)[: case.nodes]
+        if not case.nodes or len(names) < case.nodes or not {*names} <= {*unfold(kind.names)}:
+            continue
+        yield UserJob(
+            machine=machine.machine,
+            job=case.test,
+            submitted=now,
+            started=now,
+            ended=now + 1,
+            state="completed",
+            nodes=case.nodes,
+            cores=case.nodes * kind.cores,
+            node_list=fold(names),
+            queue=kind.partition or getattr(batch, "partition", getattr(batch, "queue", "")),
+            account=getattr(batch, "account", ""),
+        )
+
+
+def _hourly(charges: ChargesFile, job: UserJob) -> Fraction:
+    charged = charge(charges, Jobs.of([job]))
+    if reason := charged.reason(0):
+        raise UsageError(f"--per charge: {job.job} on {job.machine}: {reason}")
+    return charged.exact(0) * 3600

@@ -29,7 +29,6 @@ from seatrial.plugins.usage.charge_pages import (
     Sum,
     SumColumns,
     Sums,
-    charges_of,
     columns_of,
     grouped,
     hours_text,
@@ -45,7 +44,7 @@ from seatrial.plugins.usage.charge_pages import (
     total_of,
     words_of,
 )
-from seatrial.plugins.usage.charges import ChargesFile, charge_text
+from seatrial.plugins.usage.charges import ChargesFile, charge_text, charges_of
 from seatrial.plugins.usage.gaps import gaps
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, read_jobs
 from seatrial.plugins.usage.losses import COUNTED, Incident, Loss, lost_in
