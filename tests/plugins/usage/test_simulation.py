@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from seatrial.plugins.usage.simulation import (
     BACKFILLS,
-    COLUMNS,
     UNFORESEEN,
     Backfill,
     Closure,
@@ -167,8 +165,7 @@ def test_many_jobs_start_in_python_as_in_c_and_never_use_more_than_there_is(
     asked = many(2500, 160, seed=3)
     order = np.random.default_rng(4).permutation(len(asked.run))
     starts = simulate(asked, order, backfill)
-    ordered = replace(asked, **{name: getattr(asked, name)[order] for name in COLUMNS})
-    assert in_python(ordered, backfill).tolist() == starts[order].tolist()
+    assert in_python(asked.only(order), backfill).tolist() == starts[order].tolist()
     assert (starts >= asked.eligible).all()
     ends = starts + asked.run
     for moment in starts:

@@ -52,6 +52,9 @@ COMMANDS = (
     SubCommand("charges", f"{_HERE}.charge_commands:charges", "What jobs are charged, and why."),
     SubCommand("incident", f"{_HERE}.charge_commands:incident", "Keep the incidents of machines."),
     SubCommand("losses", f"{_HERE}.charge_commands:losses", "What incidents cost; refunds, texts."),
+    SubCommand(
+        "whatif", f"{_HERE}.whatif_command:command", "Tell how waits would change, by a replay."
+    ),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 

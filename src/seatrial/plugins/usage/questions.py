@@ -199,6 +199,8 @@ class Condition(NamedTuple):
     values: tuple[str, ...]
     negated: bool
     text: str
+    #: The option that gave it, for messages.
+    option: str = "--where"
 
     def holds(self, jobs: Jobs, context: Context) -> Bools:
         """Return for which jobs it holds. Raises UsageError for a word that none of them has."""
@@ -217,29 +219,33 @@ class Condition(NamedTuple):
         if attribute.rules and (told := attribute.told_by_rules(value, context)) in there:
             return [told]
         near = suggest(value, there) or f"there are {listed(there, 8)}"
-        raise UsageError(f"--where {self.text}: no job has the {self.attribute} {value!r}; {near}")
+        raise UsageError(
+            f"{self.option} {self.text}: no job has the {self.attribute} {value!r}; {near}"
+        )
 
 
-def parse_condition(text: str) -> Condition:
+def parse_condition(text: str, option: str = "--where") -> Condition:
     """Return a condition of its text. Raises UsageError."""
     name, equals, value = text.partition("=")
     negated = name.endswith("!")
     name = name.removesuffix("!").strip()
     values = tuple(part.strip() for part in value.split(",") if part.strip())
     if not equals or not values:
-        raise UsageError(f"--where {text}: write NAME=VALUE, such as application=g09")
+        raise UsageError(f"{option} {text}: write NAME=VALUE, such as application=g09")
     if name not in ATTRIBUTES:
         remedy = "use --since and --until" if name == MONTH else _known_attributes(name)
-        raise UsageError(f"--where {text}: jobs are not told apart by {name!r}; {remedy}")
-    return Condition(name, values, negated, text)
+        raise UsageError(f"{option} {text}: jobs are not told apart by {name!r}; {remedy}")
+    return Condition(name, values, negated, text, option)
 
 
-def matching(jobs: Jobs, conditions: Iterable[str], context: Context) -> Bools:
+def matching(
+    jobs: Jobs, conditions: Iterable[str], context: Context, option: str = "--where"
+) -> Bools:
     """Return which jobs meet all of these conditions (``application=g09``). The jobs must have the
     columns of these attributes. Raises UsageError."""
     chosen = np.ones(len(jobs), dtype=bool)
     for text in conditions:
-        chosen &= parse_condition(text).holds(jobs, context)
+        chosen &= parse_condition(text, option).holds(jobs, context)
     return chosen
 
 

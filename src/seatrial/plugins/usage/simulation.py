@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
 from seatrial.execute import c_programs
-from seatrial.lazy import Indices, Ints, np
+from seatrial.lazy import Bools, Indices, Ints, np
 
 SOURCE = Path(__file__).parent / "simulation.c"
 
@@ -59,6 +59,15 @@ class Workload(Struct, frozen=True):
     #: In order, and without overlaps.
     closures: tuple[Closure, ...] = ()
 
+    def only(self, chosen: Bools | Indices) -> Workload:
+        """Return some of its jobs, or all in another order."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in COLUMNS})
+
+    def joined(self, other: Workload) -> Workload:
+        """Return its jobs and then those of another workload, on its own machine."""
+        pairs = {name: [getattr(self, name), getattr(other, name)] for name in COLUMNS}
+        return replace(self, **{name: np.concatenate(pair) for name, pair in pairs.items()})
+
 
 COLUMNS = ("eligible", "units", "run", "limit", "fixed")
 """The arrays of a workload, in the order in which the program reads them."""
@@ -72,8 +81,7 @@ def simulate(workload: Workload, order: Indices, backfill: Backfill) -> Ints:
         raise ValueError(f"jobs of {need.min()} to {need.max()} units, of {workload.total}")
     if (workload.limit < np.maximum(workload.run, 1)).any() or (workload.run < 0).any():
         raise ValueError("a job runs for less than 0 s, or beyond its limit, or has none")
-    columns = {name: getattr(workload, name)[order] for name in COLUMNS}
-    ordered = replace(workload, **columns)
+    ordered = workload.only(order)
     program, _ = program_or_reason()
     starts = np.empty_like(need)
     starts[order] = (

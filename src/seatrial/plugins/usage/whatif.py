@@ -1,0 +1,830 @@
+"""What if jobs ran elsewhere, or a machine were larger, drained, or started jobs in another order?
+
+    question = Question(machine="franklin", move=("application=g09",), to="hopper")
+    answer = what_if(store, question, context_of(["franklin"]))
+    answer.groups[0].effects["median"].change      # None where the replay cannot tell
+
+The jobs of a record are started again, as it was and with the change (`replay`). The effect of the
+change is the difference of these two, with an interval by blocks of days or weeks. Beside it stands
+by how much the replay of what was is off from what was, for the same jobs and the same quantity, on
+the half of the record that it was not fitted to. An effect that is smaller than that is not told.
+
+Nobody knows how users would answer: they are taken to submit the same jobs at the same times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import ceil
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.lazy import Bools, Floats, Indices, Ints, np
+from seatrial.plugins.usage.attributes import ATTRIBUTES, Context
+from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, read_jobs
+from seatrial.plugins.usage.questions import matching, parse_condition
+from seatrial.plugins.usage.replay import (
+    COLUMNS,
+    DAY,
+    Asked,
+    Fit,
+    Load,
+    Policy,
+    Record,
+    Unit,
+    fitted,
+    record_of,
+    replays,
+    size_classes,
+    size_names,
+)
+from seatrial.plugins.usage.settings import machine_of
+from seatrial.plugins.usage.simulation import UNFORESEEN, Closure
+from seatrial.results.store.schema import Store
+from seatrial.units import count, listed, show_bytes
+
+PolicyName = Literal["backfill", "priority", "queue"]
+"""backfill: the order that was learned, with EASY; priority: that order, nobody overtakes; queue:
+first come, first served, nobody overtakes."""
+
+Quantity = Literal["median", "90 %", "mean"]
+QUANTITIES: tuple[Quantity, ...] = ("median", "90 %", "mean")
+_SHARES = (0.5, 0.9)
+
+
+class Drain(NamedTuple):
+    """A planned time in which nodes are closed, as everybody knows ahead; 0 nodes: all."""
+
+    begin: int
+    end: int
+    nodes: int = 0
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """What is asked. Times are in s."""
+
+    #: The machine whose jobs are moved, or that is changed.
+    machine: str
+    #: Conditions that all must hold of the jobs that are moved.
+    move: tuple[str, ...] = ()
+    #: The machine to which they are moved.
+    to: str = ""
+    #: How many times as fast they run there.
+    speed: float = 1.0
+    #: Nodes or cores that are added to the machine; negative: removed.
+    add: int = 0
+    add_unit: Unit = "nodes"
+    policy: PolicyName | None = None
+    drains: tuple[Drain, ...] = ()
+    since: int = 0
+    until: int = 0
+    #: The sizes of machines, by name, where they are told.
+    sizes: Mapping[str, int] = {}
+    unit: Unit | None = None
+
+
+# ---- answers -----------------------------------------------------------------------------------
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """A quantity of the waits of a group, in s. What the replay cannot tell is None."""
+
+    actual: float
+    replayed: float
+    #: By how much the replay may be off, with 95 %; None if too few jobs tell it.
+    error: float | None
+    #: How much of that is an offset that more jobs would not make smaller.
+    offset: float | None
+    changed: float | None = None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    #: Why no change is told, and what would be needed; "" where it is.
+    reason: str = ""
+    #: Whether each job starts as it does without the change.
+    same: bool = False
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """Jobs that are looked at together."""
+
+    title: str
+    machine: str
+    jobs: int
+    effects: Mapping[Quantity, Effect]
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """How much of a machine is in use, as shares of its units over the span."""
+
+    machine: str
+    unit: Unit
+    before: int
+    after: int
+    actual: float
+    replayed: float
+    changed: float
+
+
+class Calibration(Struct, frozen=True, kw_only=True):
+    """How near the replay of a machine comes to what was, by size of jobs: the first is all."""
+
+    machine: str
+    unit: Unit
+    units: int
+    told_by: str
+    policy: str
+    jobs: int
+    since: int
+    until: int
+    #: From when on jobs judge the replay, in s.
+    half: int
+    groups: Sequence[Group]
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What is moved, in core-hours (node-hours where cores are not known)."""
+
+    jobs: int
+    hours_before: float
+    hours_after: float
+    unit: Unit
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What the change would do."""
+
+    question: Question
+    title: str
+    calibrations: Sequence[Calibration]
+    groups: Sequence[Group]
+    use: Sequence[Use]
+    moved: Moved | None
+    remarks: Sequence[str]
+
+
+# ---- quantities of waits -----------------------------------------------------------------------
+
+RESAMPLES = 300
+BINS = 400
+SEED = 20100301
+WEEK = 7 * DAY
+MANY_DAYS = 112
+"""From so many days on, weeks are drawn, else days."""
+FEW_BLOCKS = 5
+FEW_JOBS = 30
+"""With fewer jobs or blocks it is not known how far the replay is off."""
+
+
+class Waits(NamedTuple):
+    """Waits of jobs in one or more courses, shape (courses, n), and when the jobs were eligible."""
+
+    seconds: Ints
+    times: Ints
+
+    def only(self, chosen: Bools) -> Waits:
+        return Waits(self.seconds[:, chosen], self.times[chosen])
+
+
+def quantities(seconds: Ints) -> Floats:
+    """Return median, 90 % and mean over all courses, shape (3,)."""
+    both = np.quantile(seconds, _SHARES, method="inverted_cdf")
+    return np.array([*both, seconds.mean()])
+
+
+class _Blocks:
+    """Resamples of blocks of time, for waits of the same jobs."""
+
+    def __init__(self, times: Ints, length: int) -> None:
+        self.names, self.of_job = np.unique(times // length, return_inverse=True)
+        self._rng = np.random.default_rng(SEED)
+        number = len(self.names)
+        self._drawn = self._rng.multinomial(number, np.full(number, 1 / number), RESAMPLES)
+
+    def resampled(self, seconds: Ints) -> Floats:
+        """Return the quantities of resamples, shape (RESAMPLES, 3): of blocks, which are the same
+        for all waits of these jobs, and of courses."""
+        courses, number = len(seconds), len(self.names)
+        rng = np.random.default_rng([SEED, courses])
+        drawn = rng.multinomial(courses, np.full(courses, 1 / courses), RESAMPLES)
+        weights = (drawn[:, :, None] * self._drawn[:, None, :]).reshape(RESAMPLES, -1).astype(float)
+        ends = np.unique(np.quantile(seconds, np.linspace(0, 1, BINS), method="inverted_cdf"))
+        cell = np.arange(courses)[:, None] * number + self.of_job
+        place = cell * len(ends) + np.searchsorted(ends, seconds)
+        shape = (courses * number, len(ends))
+        histogram = np.bincount(place.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
+        sums = np.bincount(cell.ravel(), seconds.ravel().astype(float), minlength=shape[0])
+        reached = np.cumsum(weights @ histogram, axis=1)
+        total = reached[:, -1]
+        columns = [ends[(reached >= share * total[:, None]).argmax(axis=1)] for share in _SHARES]
+        return np.stack([*columns, weights @ sums / total], axis=1).astype(float)
+
+
+class _Error(NamedTuple):
+    """By how much a replay may be off, and its offset, for each quantity; shape (3,)."""
+
+    bound: Floats
+    offset: Floats
+
+
+def _error(actual: Waits, replayed: Waits, length: int) -> _Error | None:
+    """Return how far the replay is off for some jobs; None if they are too few."""
+    if len(actual.times) < FEW_JOBS:
+        return None
+    blocks = _Blocks(actual.times, length)
+    if len(blocks.names) < FEW_BLOCKS:
+        return None
+    offset = quantities(replayed.seconds) - quantities(actual.seconds)
+    drawn = blocks.resampled(replayed.seconds) - blocks.resampled(actual.seconds)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    return _Error(np.max(np.abs([low, high, offset]), axis=0), np.abs(offset))
+
+
+class _Compared(NamedTuple):
+    """The waits of a group: as they were, replayed, and replayed with the change."""
+
+    actual: Waits
+    before: Waits
+    after: Waits
+
+
+def _effects(
+    group: _Compared, errors: Sequence[_Error | None], length: int
+) -> dict[Quantity, Effect]:
+    """Return the effects on a group. ``errors``: of all replays that its change rests on; they
+    add."""
+    actual, before = quantities(group.actual.seconds), quantities(group.before.seconds)
+    after = quantities(group.after.seconds)
+    known = [error for error in errors if error is not None]
+    bound = offset = np.full(len(QUANTITIES), np.nan)
+    if len(known) == len(errors):
+        bound = np.sum([error.bound for error in known], axis=0)
+        offset = np.sum([error.offset for error in known], axis=0)
+    blocks = _Blocks(group.before.times, length)
+    drawn = blocks.resampled(group.after.seconds) - blocks.resampled(group.before.seconds)
+    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    same = bool((group.before.seconds == group.after.seconds).all())
+    found: dict[Quantity, Effect] = {}
+    for place, name in enumerate(QUANTITIES):
+        effect = Effect(
+            actual=float(actual[place]),
+            replayed=float(before[place]),
+            error=None if np.isnan(bound[place]) else float(bound[place]),
+            offset=None if np.isnan(offset[place]) else float(offset[place]),
+            same=same,
+        )
+        change = float(after[place] - before[place])
+        ends = (min(float(low[place]), change), max(float(high[place]), change))
+        reason = _not_told(effect, change, ends, len(blocks.names), length)
+        found[name] = (
+            replace(effect, reason=reason)
+            if reason
+            else replace(
+                effect, changed=float(after[place]), change=change, low=ends[0], high=ends[1]
+            )
+        )
+    return found
+
+
+def _not_told(
+    effect: Effect, change: float, ends: tuple[float, float], blocks: int, length: int
+) -> str:
+    """Return why a change is not told, and what would be needed; "" if it is told."""
+    if effect.same:
+        return "no job starts at another time"
+    if effect.error is None or effect.offset is None:
+        return (
+            f"how far the replay is off is not known: the second half has fewer than {FEW_JOBS} "
+            f"such jobs or {FEW_BLOCKS} {_block_name(length)}s with them; take a longer time"
+        )
+    if abs(change) > effect.error:
+        if ends[0] > 0 or ends[1] < 0:
+            return ""
+        return "its interval takes in 0; take a longer time"
+    if abs(change) <= effect.offset:
+        return (
+            "it is smaller than the replay's own error, most of which more jobs would not lessen: "
+            "the batch system goes by something that its records do not tell"
+        )
+    chance = (effect.error - effect.offset) / (abs(change) - effect.offset)
+    return (
+        "it is smaller than the replay's own error; about "
+        f"{ceil(blocks * chance**2)} {_block_name(length)}s of jobs like these might tell it, "
+        f"{blocks} are there"
+    )
+
+
+def _block_name(length: int) -> str:
+    return "week" if length == WEEK else "day"
+
+
+# ---- sides -------------------------------------------------------------------------------------
+
+MOST_COURSES = 16
+LEAST_COURSES = 4
+STARTS = 600_000
+"""Jobs that are started in all courses of a replay, about."""
+
+
+class Side(NamedTuple):
+    """A machine, with the replay of what was: starts of shape (courses, n)."""
+
+    record: Record
+    fit: Fit
+    starts: Ints
+
+    @property
+    def times(self) -> Ints:
+        return self.record.load.work.eligible
+
+    @property
+    def late(self) -> Bools:
+        """Which jobs judge the replay: those of the half that it was not fitted to."""
+        are: Bools = self.times >= self.fit.half
+        return are
+
+    def waits(self, chosen: Bools, starts: Ints | None = None) -> Waits:
+        """Return waits of jobs, of the replay of what was or of other starts."""
+        given = self.starts if starts is None else starts
+        return Waits(given - self.times, self.times).only(chosen)
+
+    def actual(self, chosen: Bools) -> Waits:
+        return self.waits(chosen, self.record.starts[None, :])
+
+    def error(self, chosen: Bools, length: int) -> _Error | None:
+        """Return how far the replay is off, by jobs of the second half."""
+        those = chosen & self.record.counted & self.late
+        return _error(self.actual(those), self.waits(those), length)
+
+
+def _sides(store: Store, question: Question, context: Context) -> list[Side]:
+    """Return the machine of a question, and the one to which jobs are moved."""
+    names = [question.machine, *([question.to] if question.to else [])]
+    columns = {*COLUMNS, *_columns_of(question, context)}
+    jobs = {
+        name: read_jobs(
+            store, Chosen(machine=name, since=question.since, until=question.until), columns
+        )
+        for name in names
+    }
+    for name, found in jobs.items():
+        if not len(found):
+            raise UsageError(
+                f"{name}: no jobs are known in this time; `seatrial usage import` brings them in"
+            )
+    spans = {name: _span(found) for name, found in jobs.items()}
+    since = max([question.since, *(first for first, _ in spans.values())])
+    until = min([question.until or spans[names[0]][1], *(last for _, last in spans.values())])
+    if since >= until:
+        raise UsageError(
+            f"the jobs of {' and '.join(names)} are of different times; import those of the same"
+        )
+    records = []
+    for name, found in jobs.items():
+        submitted, ended = found.numbers["submitted"], found.numbers["ended"]
+        there = (submitted < until) & ((ended == NONE) | (ended >= since))
+        asked = Asked(size=question.sizes.get(name, 0), unit=question.unit)
+        records.append(record_of(found.only(there), name, since, until, asked))
+    most = max(len(record.starts) for record in records)
+    courses = min(MOST_COURSES, max(LEAST_COURSES, STARTS // most))
+    fits = [fitted(record) for record in records]
+    return [
+        Side(record, fit, replays(record.load, fit.policy, courses))
+        for record, fit in zip(records, fits, strict=True)
+    ]
+
+
+def _columns_of(question: Question, context: Context) -> Iterator[str]:
+    """Yield the columns by which jobs are told that are moved."""
+    for text in question.move:
+        yield from ATTRIBUTES[parse_condition(text, MOVE).attribute].columns(context)
+
+
+MOVE = "--move"
+
+
+def _span(jobs: Jobs) -> tuple[int, int]:
+    """Return the first submission, and the last time that is known."""
+    last = max(int(jobs.numbers[name].max()) for name in ("submitted", "started", "ended"))
+    return int(jobs.numbers["submitted"].min()), last + 1
+
+
+# ---- changes of one machine --------------------------------------------------------------------
+
+
+def _changed_policy(question: Question, side: Side) -> Policy:
+    record, policy = side.record, side.fit.policy
+    add = _in_units(question.add, question.add_unit, record)
+    policy = replace(policy, total=policy.total + add)
+    if policy.total < 1:
+        raise UsageError(
+            f"--add: {record.machine} has {side.fit.policy.total} {record.unit}; {-add} less leave "
+            "none"
+        )
+    if question.policy == "backfill":
+        return replace(policy, backfill="easy")
+    if question.policy == "priority":
+        return replace(policy, backfill="none")
+    if question.policy == "queue":
+        return replace(policy, backfill="none", by="", boosts=())
+    return policy
+
+
+def _in_units(number: int, unit: Unit, record: Record) -> int:
+    """Return nodes or cores in the units of a machine. Raises UsageError where that is not
+    known."""
+    if not number or unit == record.unit:
+        return number
+    if not record.per_node:
+        raise UsageError(
+            f"{record.machine}: nobody says how many cores a node has; give a machine file, or "
+            f"{record.unit}=NUMBER"
+        )
+    if unit == "nodes":
+        return number * record.per_node
+    if number % record.per_node:
+        raise UsageError(
+            f"--add cores={number}: are no whole nodes of {record.per_node} cores; "
+            f"{record.machine} is counted in nodes"
+        )
+    return number // record.per_node
+
+
+def with_drains(closures: Sequence[Closure], drains: Sequence[Closure]) -> tuple[Closure, ...]:
+    """Return closures and drains as closures that do not overlap: there their units add."""
+    both = [*closures, *drains]
+    edges = sorted({edge for each in both for edge in (each.begin, each.end)})
+    found = []
+    for begin, end in pairwise(edges):
+        units = [each.units for each in both if each.begin <= begin < each.end]
+        if units:
+            closed = UNFORESEEN if UNFORESEEN in units else sum(units)
+            found.append(Closure(begin, end, closed))
+    return tuple(found)
+
+
+def _drained(question: Question, side: Side, total: int) -> tuple[Closure, ...]:
+    """Return the closures of a machine with the drains that are asked for."""
+    record = side.record
+    drains = []
+    for drain in question.drains:
+        if drain.end <= record.since or drain.begin >= record.until:
+            raise UsageError(
+                "--drain: is outside of the time that is replayed; see --since and --until"
+            )
+        nodes = _in_units(drain.nodes, "nodes", record)
+        if nodes > total:
+            raise UsageError(f"--drain: {drain.nodes} nodes are more than {record.machine} has")
+        drains.append(Closure(drain.begin, drain.end, nodes or total))
+    closures = with_drains(record.load.work.closures, drains)
+    return tuple(each._replace(units=min(each.units, total)) for each in closures)
+
+
+class _Change(NamedTuple):
+    """A machine as it would be: its load, its policy, and starts of shape (courses, n) for all of
+    its jobs; NONE for those that it does not start."""
+
+    policy: Policy
+    starts: Ints
+
+
+def _restarted(side: Side, stays: Bools, policy: Policy, closures: tuple[Closure, ...]) -> _Change:
+    """Return the machine with its jobs that stay."""
+    load = side.record.load.only(stays)
+    load = replace(load, work=replace(load.work, closures=closures))
+    starts = np.full_like(side.starts, NONE)
+    starts[:, stays] = replays(load, policy, len(starts))
+    return _Change(policy, starts)
+
+
+# ---- jobs that are moved -----------------------------------------------------------------------
+
+
+def _movable(question: Question, side: Side, context: Context) -> Bools:
+    """Return the jobs that are to be moved. Raises UsageError if there are none."""
+    record = side.record
+    chosen = matching(record.jobs, question.move, context, MOVE) & record.counted
+    if not chosen.any():
+        words = " and ".join(question.move)
+        raise UsageError(
+            f"--move: no job of {record.machine} that started in this time has {words}"
+        )
+    return chosen
+
+
+def _on_target(question: Question, source: Side, target: Side, chosen: Bools) -> Load:
+    """Return the jobs as they would be on the other machine: as many cores on its nodes, and times
+    by the speed. They go to the queue that most of its jobs of the size use."""
+    there, here = target.record, source.record
+    work = here.load.work.only(chosen)
+    units = _converted(work.units, here, there)
+    run = np.ceil(work.run / question.speed).astype(np.int64)
+    limit = np.maximum(np.ceil(work.limit / question.speed).astype(np.int64), np.maximum(run, 1))
+    sizes = size_classes(units, there.size.units)
+    return Load(
+        replace(work, units=units, run=run, limit=limit),
+        np.zeros(len(units), dtype=bool),
+        _usual_queues(there)[sizes],
+        sizes,
+        here.load.number[chosen] + _APART,
+    )
+
+
+_APART = 1 << 40
+"""Between the numbers of jobs of two machines."""
+
+
+def _converted(units: Ints, here: Record, there: Record) -> Ints:
+    """Return the units on another machine for as many cores."""
+    if here.unit == there.unit == "cores":
+        return units
+    if not here.per_node or not there.per_node:
+        if here.unit == there.unit:
+            return units
+        raise UsageError(
+            f"{here.machine} is counted in {here.unit}, {there.machine} in {there.unit}, and "
+            "nobody says how many cores a node has; give machine files, or --unit"
+        )
+    cores = units * here.per_node if here.unit == "nodes" else units
+    return cores if there.unit == "cores" else -(-cores // there.per_node)
+
+
+def _usual_queues(record: Record) -> Indices:
+    """Return the queue that most jobs of each size use."""
+    load = record.load
+    counts = np.zeros((int(load.size.max()) + 1, len(record.queues)), dtype=np.int64)
+    np.add.at(counts, (load.size, load.queue), 1)
+    overall = counts.sum(axis=0).argmax()
+    usual = np.full(len(size_names(record.size.units, "")), overall)
+    there = counts.sum(axis=1) > 0
+    usual[: len(counts)][there] = counts[there].argmax(axis=1)
+    return usual
+
+
+# ---- the answer --------------------------------------------------------------------------------
+
+
+def what_if(store: Store, question: Question, context: Context) -> Answer:
+    """Return what a change would do. ``context``: what tells the jobs that are moved. Raises
+    UsageError for what cannot be asked."""
+    sides = _sides(store, question, context)
+    length = _block_length(sides[0].record)
+    remarks = [f"{side.record.machine}: {text}" for side in sides for text in side.record.remarks]
+    if not question.to:
+        return _on_its_own(question, sides[0], remarks, length)
+    chosen = _movable(question, sides[0], context)
+    return _moved(question, sides[0], sides[1], chosen, remarks, length)
+
+
+def _block_length(record: Record) -> int:
+    return WEEK if record.until - record.since >= MANY_DAYS * DAY else DAY
+
+
+def _on_its_own(question: Question, side: Side, remarks: list[str], length: int) -> Answer:
+    """Return what a change of one machine would do."""
+    record = side.record
+    policy = _changed_policy(question, side)
+    stays = record.load.work.units <= policy.total
+    remarks += _unfit(record, ~stays, side, policy.total, "left out of both sides")
+    change = _restarted(side, stays, policy, _drained(question, side, policy.total))
+    counted = record.counted & stays
+    groups = [
+        _group(title, side, chosen, change.starts, [side.error(chosen, length)], length)
+        for title, chosen in _by_size(record, counted)
+    ]
+    return Answer(
+        question=question,
+        title=_title(question, 0),
+        calibrations=[_calibration(side, length)],
+        groups=groups,
+        use=[_use(side, change.starts, policy.total)],
+        moved=None,
+        remarks=remarks,
+    )
+
+
+def _by_size(record: Record, counted: Bools) -> Iterator[tuple[str, Bools]]:
+    """Yield all jobs, and those of each size that has enough."""
+    yield "all jobs", counted
+    for place, name in enumerate(size_names(record.size.units, record.unit)):
+        chosen = counted & (record.load.size == place)
+        if FEW_JOBS <= chosen.sum() < counted.sum():
+            yield f"jobs of {name}", chosen
+
+
+def _group(
+    title: str,
+    side: Side,
+    chosen: Bools,
+    starts: Ints,
+    errors: Sequence[_Error | None],
+    length: int,
+) -> Group:
+    compared = _Compared(side.actual(chosen), side.waits(chosen), side.waits(chosen, starts))
+    return Group(
+        title=title,
+        machine=side.record.machine,
+        jobs=int(chosen.sum()),
+        effects=_effects(compared, errors, length),
+    )
+
+
+def _moved(
+    question: Question,
+    source: Side,
+    target: Side,
+    chosen: Bools,
+    remarks: list[str],
+    length: int,
+) -> Answer:
+    """Return what it would do to move the chosen jobs from one machine to another."""
+    here, there = source.record, target.record
+    coming = _on_target(question, source, target, chosen)
+    fits = coming.work.units <= target.fit.policy.total
+    unfit = np.zeros(len(chosen), dtype=bool)
+    unfit[np.flatnonzero(chosen)[~fits]] = True
+    remarks += _unfit(here, unfit, target, target.fit.policy.total, "they stay where they are")
+    chosen, coming = chosen & ~unfit, coming.only(fits)
+    if not chosen.any():
+        raise UsageError(f"--move: none of these jobs fits {there.machine}")
+    remarks += _beside(question, source, target, coming)
+    policy = _changed_policy(question, source)
+    stays = ~chosen & (here.load.work.units <= policy.total)
+    left = _restarted(source, stays, policy, _drained(question, source, policy.total))
+    both = replays(there.load.joined(coming), target.fit.policy, len(source.starts))
+    own, of_moved = np.split(both, [len(there.starts)], axis=1)
+    starts = left.starts.copy()
+    starts[:, chosen] = of_moved
+    others = here.counted & stays
+    like = _like(target, coming.work.units)
+    groups = [
+        _group(
+            "the moved jobs",
+            source,
+            chosen,
+            starts,
+            [source.error(chosen, length), target.error(like, length)],
+            length,
+        )
+    ]
+    if others.any():
+        errors = [source.error(others, length)]
+        groups.append(
+            _group(f"other jobs of {here.machine}", source, others, starts, errors, length)
+        )
+    errors = [target.error(there.counted, length)]
+    title = f"jobs of {there.machine}"
+    groups.append(_group(title, target, there.counted, own, errors, length))
+    return Answer(
+        question=question,
+        title=_title(question, int(chosen.sum())),
+        calibrations=[_calibration(side, length) for side in (source, target)],
+        groups=groups,
+        use=[
+            _use(source, left.starts, policy.total),
+            _use(target, own, target.fit.policy.total, (coming, of_moved)),
+        ],
+        moved=_hours(source, target, chosen, coming),
+        remarks=remarks,
+    )
+
+
+def _like(target: Side, units: Ints) -> Bools:
+    """Return the jobs of the target that are as large as those that come; all if these are few."""
+    low, high = np.quantile(units, [0.05, 0.95])
+    own = target.record.load.work.units
+    like = target.record.counted & (own >= low) & (own <= high)
+    return like if (like & target.late).sum() >= FEW_JOBS else target.record.counted
+
+
+def _unfit(here: Record, unfit: Bools, there: Side, total: int, what: str) -> Iterator[str]:
+    """Yield which jobs are larger than a machine, and what becomes of them."""
+    if unfit.any():
+        codes, names = here.jobs.words["job"]
+        jobs = [names[code] for code in codes[unfit].tolist()]
+        needs = "needs" if len(jobs) == 1 else "need"
+        yield (
+            f"{count(len(jobs), 'job')} {needs} more than the {total:,} {there.record.unit} of "
+            f"{there.record.machine}: {what}: {listed(jobs, 5)}"
+        )
+
+
+def _beside(question: Question, source: Side, target: Side, coming: Load) -> Iterator[str]:
+    """Yield what is assumed of jobs on another machine, and what speaks against it."""
+    here, there = source.record, target.record
+    if here.per_node and there.per_node and here.per_node != there.per_node:
+        yield (
+            f"the moved jobs have as many cores on {there.machine}, whose nodes have "
+            f"{there.per_node} for {here.per_node}"
+        )
+    if question.speed == 1:
+        yield f"they are taken to run as long on {there.machine}; --speed says otherwise"
+    memory = [_memory_of_core(record.machine) for record in (here, there)]
+    if memory[0] and memory[1] and memory[1] < memory[0]:
+        yield (
+            f"a core of {there.machine} has {show_bytes(memory[1])} of memory, one of "
+            f"{here.machine} {show_bytes(memory[0])}; how much the jobs use is not recorded, so "
+            "some might need more nodes"
+        )
+    longest = int(there.load.work.limit.max())
+    if beyond := int((coming.work.limit > longest).sum()):
+        yield (
+            f"{count(beyond, 'moved job')} asked for more time than any job of {there.machine}: "
+            "its queues may not take them"
+        )
+
+
+def _memory_of_core(machine: str) -> float:
+    """Return the least memory of a core, in bytes; 0 if no file says it."""
+    site = machine_of(machine)
+    groups = site.nodes if site is not None else []
+    return min((group.memory.bytes / group.cores for group in groups), default=0.0)
+
+
+def _calibration(side: Side, length: int) -> Calibration:
+    record = side.record
+    judged = record.counted & side.late
+    groups = [
+        _group(title, side, chosen, side.starts, [side.error(chosen, length)], length)
+        for title, chosen in _by_size(record, judged)
+    ]
+    return Calibration(
+        machine=record.machine,
+        unit=record.unit,
+        units=side.fit.policy.total,
+        told_by=record.size.told_by
+        if side.fit.policy.total == record.size.units
+        else "the most in use at once",
+        policy=side.fit.policy.words,
+        jobs=int(record.counted.sum()),
+        since=record.since,
+        until=record.until,
+        half=side.fit.half,
+        groups=groups,
+    )
+
+
+def _use(side: Side, starts: Ints, total: int, more: tuple[Load, Ints] | None = None) -> Use:
+    """Return the use of a machine; ``more``: jobs that come to it, with their starts."""
+    record = side.record
+    before = side.fit.policy.total
+    span = record.until - record.since
+    changed = _held(record.load, starts, record)
+    if more is not None:
+        changed += _held(*more, record)
+    return Use(
+        machine=record.machine,
+        unit=record.unit,
+        before=before,
+        after=total,
+        actual=_held(record.load, record.starts[None, :], record) / (before * span),
+        replayed=_held(record.load, side.starts, record) / (before * span),
+        changed=changed / (total * span),
+    )
+
+
+def _held(load: Load, starts: Ints, record: Record) -> float:
+    """Return the unit-seconds that jobs hold within the span, as a mean over courses."""
+    ends = np.minimum(starts + load.work.run, record.until)
+    seconds = np.maximum(ends - np.maximum(starts, record.since), 0)
+    held = np.where(starts == NONE, 0, seconds * load.work.units)
+    return float(held.sum()) / len(starts)
+
+
+def _hours(source: Side, target: Side, chosen: Bools, coming: Load) -> Moved:
+    """Return the hours of the moved jobs on both machines."""
+    here, there = source.record, target.record
+    cores = all(each.unit == "cores" or each.per_node for each in (here, there))
+
+    def hours(record: Record, load: Load) -> float:
+        factor = record.per_node if cores and record.unit == "nodes" else 1
+        return float((load.work.units * load.work.run).sum()) * factor / 3600
+
+    return Moved(
+        jobs=int(chosen.sum()),
+        hours_before=hours(here, here.load.only(chosen)),
+        hours_after=hours(there, coming),
+        unit="cores" if cores else "nodes",
+    )
+
+
+def _title(question: Question, moved: int) -> str:
+    """Return the question in words."""
+    parts = []
+    if question.to:
+        words = " and ".join(question.move)
+        parts.append(
+            f"{count(moved, 'job')} with {words} went from {question.machine} to {question.to}"
+        )
+    if question.add:
+        verb = "more" if question.add > 0 else "less"
+        parts.append(f"{question.machine} had {abs(question.add)} {question.add_unit} {verb}")
+    if question.policy:
+        parts.append(f"{question.machine} started jobs by {question.policy}")
+    if question.drains:
+        parts.append(f"{question.machine} was drained {count(len(question.drains), 'time')}")
+    return "What if " + ", and ".join(parts) + "?"

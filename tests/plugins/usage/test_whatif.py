@@ -1,0 +1,260 @@
+"""What would be if jobs ran elsewhere or a machine were another, beside what is known to be true of
+made queues."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seatrial.lazy import Floats, Ints
+from seatrial.plugins.usage.simulation import Closure
+from seatrial.plugins.usage.whatif import with_drains
+from tests.cli.test_query_common import ask
+from tests.plugins.usage.kept import keep
+from tests.plugins.usage.made_queue import DAY, HOUR, START, MadeQueue
+
+
+def franklin(seed: int = 1, load: float = 1.05, **more: Any) -> MadeQueue:
+    """An overloaded machine, whose batch system goes by shares of users, too."""
+    queue = MadeQueue(seed=seed, load=load, shares=HOUR, **{"jobs": 4000, "days": 60, **more})
+    queue.boost = 6 * HOUR
+    return queue
+
+
+def hopper(seed: int = 7) -> MadeQueue:
+    return MadeQueue(seed=seed, load=0.7, nodes=800, jobs=3000, name="hopper")
+
+
+def asked(trials: Path, *words: str) -> dict[str, Any]:
+    done = ask(trials, "usage", "whatif", *words, "--format", "json")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def of_waits(waits: Ints) -> Floats:
+    return np.array([np.median(waits), np.quantile(waits, 0.9), waits.mean()])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both machines."""
+    folder = tmp_path_factory.mktemp("site")
+    keep(folder, franklin().jobs(cores=4))
+    keep(folder, hopper().jobs(cores=24))
+    return folder
+
+
+# ---- planted effects ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_more_nodes_shorten_waits_as_they_would_have(tmp_path: Path, seed: int) -> None:
+    """Truth is the batch system itself, with more nodes. What is told has its sign, and is as large
+    but for the error of the replay."""
+    queue = franklin(seed)
+    keep(tmp_path, queue.jobs())
+    group = asked(tmp_path, "--add", "nodes=250")["groups"][0]
+    truth = of_waits(queue.waits(1250)) - of_waits(queue.waits())
+    told = 0
+    for expected, effect in zip(truth, group["effects"].values(), strict=True):
+        if effect["change"] is None:
+            assert abs(expected) <= 2 * effect["error"]
+            continue
+        told += 1
+        assert effect["change"] < 0 and expected < 0
+        assert abs(effect["change"] - expected) <= effect["error"]
+    assert told >= 2
+
+
+def test_jobs_that_go_elsewhere_wait_as_they_would_have(site: Path) -> None:
+    here, there = franklin(), hopper()
+    moves = here.application == "g09"
+    found = asked(site, "-m", "franklin", "--move", "application=g09", "--to", "hopper")
+    assert found["moved"]["jobs"] == moves.sum()
+    assert found["moved"]["hours_after"] >= found["moved"]["hours_before"]  # whole nodes of 24
+
+    coming = here.only(moves)
+    both = hopper()
+    nodes = -(-coming.size * 4 // 24)
+    for name, more in (("submitted", coming.submitted), ("size", nodes), ("run", coming.run)):
+        setattr(both, name, np.concatenate([getattr(both, name), more]))
+    both.limit = np.concatenate([both.limit, coming.limit])
+    both.advantage = np.concatenate([both.advantage, 0 * coming.submitted])
+    both.premium = np.concatenate([both.premium, np.zeros(len(nodes), dtype=bool)])
+    own, of_moved = np.split(both.waits(), [len(there.run)])
+    truths = {
+        "the moved jobs": of_waits(of_moved) - of_waits(here.waits()[moves]),
+        "other jobs of franklin": of_waits(here.only(~moves).waits())
+        - of_waits(here.waits()[~moves]),
+        "jobs of hopper": of_waits(own) - of_waits(there.waits()),
+    }
+    assert [group["title"] for group in found["groups"]] == list(truths)
+    told = [
+        (group["title"], effect, expected)
+        for group in found["groups"]
+        for effect, expected in zip(group["effects"].values(), truths[group["title"]], strict=True)
+        if effect["change"] is not None
+    ]
+    assert {"the moved jobs", "other jobs of franklin"} <= {title for title, _, _ in told}
+    for title, effect, expected in told:
+        assert effect["change"] * expected > 0, title
+        slack = effect["error"] + (effect["high"] - effect["low"]) / 2
+        assert abs(effect["change"] - expected) <= slack, title
+
+
+def test_backfill_and_its_loss_are_told(tmp_path: Path) -> None:
+    queue = MadeQueue(seed=1, load=0.95, jobs=4000)
+    keep(tmp_path, queue.jobs())
+    group = asked(tmp_path, "--policy", "queue")["groups"][0]
+    truth = queue.starts(backfill="none") - queue.submitted
+    effect = group["effects"]["mean"]
+    assert effect["change"] == pytest.approx(truth.mean() - queue.waits().mean(), rel=0.2)
+    assert effect["change"] > effect["error"]
+
+
+def test_an_outage_makes_waits_longer(tmp_path: Path) -> None:
+    queue = MadeQueue(seed=3, load=0.85, jobs=4000)
+    keep(tmp_path, queue.jobs())
+    found = asked(tmp_path, "--drain", "2010-02-01..2010-02-05")
+    closures = (Closure(START + 31 * DAY, START + 35 * DAY, 1000),)
+    truth = queue.starts(closures=closures) - queue.starts()
+    effect = found["groups"][0]["effects"]["mean"]
+    assert effect["change"] == pytest.approx(truth.mean(), rel=0.25)
+    part = asked(tmp_path, "--drain", "2010-02-01..2010-02-05,nodes=500")
+    half = part["groups"][0]["effects"]["mean"]["change"]
+    assert half is None or 0 < half < effect["change"]
+
+
+# ---- what is not told ---------------------------------------------------------------------------
+
+
+def test_a_change_that_changes_nothing_has_exactly_no_effect(tmp_path: Path) -> None:
+    keep(tmp_path, MadeQueue(seed=2, load=1.0, jobs=3000).jobs())
+    found = asked(tmp_path, "--policy", "backfill")
+    assert "EASY" in found["calibrations"][0]["policy"]
+    for group in found["groups"]:
+        for effect in group["effects"].values():
+            assert effect["same"] and effect["change"] is None
+    said = ask(tmp_path, "usage", "whatif", "--policy", "backfill").out
+    assert "All jobs: no change, as no job starts at another time." in said
+
+
+def test_a_change_below_the_error_is_refused_in_words(site: Path) -> None:
+    words = ("-m", "franklin", "--add", "nodes=2")
+    done = ask(site, "usage", "whatif", *words)
+    assert done.out.splitlines()[1].startswith("The replay of franklin is off from the waits")
+    assert "no change of waits is told: it is smaller than the replay's own error" in done.out
+    for effect in asked(site, *words)["groups"][0]["effects"].values():
+        assert effect["error"] > 0
+        assert [effect[key] for key in ("changed", "change", "low", "high")] == [None] * 4
+    lines = ask(site, "usage", "whatif", *words, "--format", "csv").out
+    row = next(csv.DictReader(io.StringIO(lines)))
+    assert (row["jobs_of"], row["change_s"], row["changed_s"]) == ("all jobs", "", "")
+    assert row["reason"].startswith("it is smaller")
+
+
+def test_too_few_jobs_to_judge_the_replay_are_said(tmp_path: Path) -> None:
+    keep(tmp_path, MadeQueue(seed=2, load=2.0, nodes=100, jobs=50, days=3).jobs())
+    done = ask(tmp_path, "usage", "whatif", "--add", "nodes=100")
+    assert done.code == 0
+    assert "How far the replay of franklin is off from what happened is not known" in done.out
+    assert "fewer than 30 such jobs or 5 days with them; take a longer time" in done.out
+
+
+def test_jobs_that_no_longer_fit_are_named_and_counted(site: Path) -> None:
+    found = asked(site, "-m", "franklin", "--add", "nodes=-900")
+    large = franklin().size > 100
+    said = next(text for text in found["remarks"] if "need more" in text)
+    assert said.startswith(f"{large.sum()} jobs need more than the 100 nodes of franklin: left out")
+    assert said.endswith("1, 23, 24, 29, 69 and 201 more")
+    assert found["groups"][0]["jobs"] == (~large).sum()
+    words = ("--move", "application=g09", "--to", "hopper", "--size", "hopper=800")
+    moved = asked(site, "-m", "franklin", *words)
+    assert not any("need more" in text for text in moved["remarks"])
+
+
+def test_a_job_of_a_machine_that_is_faster_runs_shorter(site: Path) -> None:
+    words = ("-m", "franklin", "--move", "application=gtc", "--to", "hopper")
+    usual, fast = (asked(site, *words, *more)["moved"] for more in ((), ("--speed", "2")))
+    assert fast["hours_after"] == pytest.approx(usual["hours_after"] / 2, rel=0.001)
+    assert fast["hours_before"] == usual["hours_before"]
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-m", "franklin"), "nothing is changed; give --move and --to, --add, --policy"),
+        (("--add", "nodes=10"), "-m: name one of the machines with jobs: franklin, hopper"),
+        (("-m", "franklin", "--move", "user=u1"), "--move says which jobs go, --to where they go"),
+        (("-m", "franklin", "--to", "hopper"), "--move says which jobs go, --to where they go"),
+        (
+            ("-m", "franklin", "--move", "user=u1", "--to", "franklin"),
+            "--to franklin: is the machine on which the jobs ran",
+        ),
+        (
+            ("-m", "franklin", "--move", "user=u1", "--to", "jaguar"),
+            "jaguar: no jobs are known in this time",
+        ),
+        (
+            ("-m", "franklin", "--move", "application=nope", "--to", "hopper"),
+            "--move application=nope: no job has the application 'nope'",
+        ),
+        (
+            ("-m", "franklin", "--move", "colour=red", "--to", "hopper"),
+            "--move colour=red: jobs are not told apart by 'colour'",
+        ),
+        (("-m", "franklin", "--add", "racks=2"), "is no number of nodes or cores"),
+        (("-m", "franklin", "--add", "nodes=0"), "is no number of nodes or cores"),
+        (("-m", "franklin", "--add", "nodes=-1000"), "1000 less leave none"),
+        (("-m", "franklin", "--add", "cores=3"), "are no whole nodes of 4 cores"),
+        (("-m", "franklin", "--drain", "2010-02-01"), "is no span; write e.g."),
+        (("-m", "franklin", "--drain", "2010-02-05..2010-02-01"), "its end is not after its begin"),
+        (("-m", "franklin", "--drain", "2012-02-01..2012-02-02"), "is outside of the time"),
+        (("-m", "franklin", "--drain", "2010-02-01..2010-02-02,nodes=2000"), "more than franklin"),
+        (("-m", "franklin", "--drain", "2010-02-01..2010-02-02,cores=8"), "drained is nodes"),
+        (("-m", "franklin", "--add", "nodes=1", "--size", "10"), "--size 10: franklin had"),
+        (("-m", "franklin", "--add", "nodes=1", "--size", "x=10"), "x is not asked about"),
+        (("-m", "franklin", "--add", "nodes=1", "--size", "x"), "is no size"),
+        (("-m", "franklin", "--add", "nodes=1", "--speed", "2"), "--speed is of jobs that go"),
+        (("-m", "franklin", "--add", "nodes=1", "--since", "2012-01-01"), "no jobs are known in"),
+    ],
+)
+def test_bad_input_has_a_message_with_a_remedy(
+    site: Path, words: tuple[str, ...], message: str
+) -> None:
+    done = ask(site, "usage", "whatif", *words)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_without_jobs_it_says_how_they_come_in(tmp_path: Path) -> None:
+    done = ask(tmp_path, "usage", "whatif", "--add", "nodes=1")
+    assert done.code == 2
+    assert "no jobs are known; `seatrial usage import` brings them in" in done.err
+
+
+def test_records_of_different_times_are_not_compared(tmp_path: Path) -> None:
+    later = hopper()
+    later.submitted = later.submitted + 400 * DAY
+    keep(tmp_path, [*franklin().jobs(), *later.jobs()])
+    done = ask(tmp_path, "usage", "whatif", "-m", "franklin", "--move", "user=u1", "--to", "hopper")
+    assert done.code == 2
+    assert "the jobs of franklin and hopper are of different times" in done.err
+
+
+def test_drains_and_closures_become_one_line_of_closures() -> None:
+    found = with_drains([Closure(10, 20, -1), Closure(30, 40, 5)], [Closure(15, 35, 7)])
+    assert found == (
+        *(Closure(10, 15, -1), Closure(15, 20, -1), Closure(20, 30, 7)),
+        *(Closure(30, 35, 12), Closure(35, 40, 5)),
+    )
