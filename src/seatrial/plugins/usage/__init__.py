@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, FileKind, Key, ResourceKind, StoreTable, hookimpl
+from seatrial.hooks import Command, FileKind, Key, ResourceKind, StoreTable, WebPage, hookimpl
 from seatrial.model.file_model import doc
 from seatrial.plugins.usage.keys import UsageSettings
 
@@ -65,3 +65,15 @@ def seatrial_tables() -> list[StoreTable]:
         StoreTable("usage_words", f"{_HERE}.jobs:WORD_TABLE"),
         StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS", news=NEWS),
     ]
+
+
+@hookimpl
+def seatrial_pages() -> list[WebPage]:
+    first = _page("", "overview", title="Usage")
+    return [first, *(_page(f"/{name}", name) for name in ("by", "waits", "failures", "imports"))]
+
+
+def _page(path: str, function: str, title: str = "") -> WebPage:
+    """Return a page of the area Usage."""
+    data = f"{_HERE}.pages:{function}"
+    return WebPage(f"/usage{path}", "usage", data, "study.html", title, rows="lines", form=True)

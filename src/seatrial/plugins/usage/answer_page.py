@@ -28,8 +28,8 @@ from seatrial.plugins.usage.questions import (
 from seatrial.plugins.usage.waits import SHARES
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Bar, bars
-from seatrial.show.draw.svg import Axis
-from seatrial.show.page import Chart, Column, Page, Part, Section, Table, Text
+from seatrial.show.draw.svg import WIDTH, Axis
+from seatrial.show.page import Chart, Column, Only, Page, Part, Section, Table, Text
 from seatrial.units import in_per_cent, interval_in_per_cent, show_seconds
 
 JOULES_OF_KWH = 3_600_000
@@ -270,10 +270,10 @@ def _chart(
 
 
 def _drawn(
-    rows: Sequence[Bar], *, title: str, parts: Sequence[str], unit: str, width: int = 0
+    rows: Sequence[Bar], *, title: str, parts: Sequence[str], unit: str, width: int = WIDTH
 ) -> Markup:
     colours = [number + 1 for number in range(len(parts))]
-    return bars(rows, title=title, parts=parts, colours=colours, axis=Axis(unit))
+    return bars(rows, title=title, parts=parts, colours=colours, axis=Axis(unit), width=width)
 
 
 class _Pivot(NamedTuple):
@@ -340,21 +340,28 @@ def _pivoted(found: Answer) -> list[Part]:
         for name, sums, of_row in lines
     ]
     first = Column(found.titles[0], fold=True)
-    titled = [
-        Column(f"{letter} {part.strip('()')}", "number", fold=True)
-        for letter, part in zip(letters, pivot.parts, strict=True)
-    ]
+    parts = [part.strip("()") for part in pivot.parts]
+    lettered = [f"{letter} {part}" for letter, part in zip(letters, parts, strict=True)]
+    of_media: list[tuple[list[str], Only]] = [(lettered, "terminal"), (parts, "browser")]
     sum_title = _COLUMNS[found.asked.of](found.asked)[0].title
     charted = [(name, of_row, sums[0]) for name, sums, of_row in lines]
     return [
         Table([first, Column(sum_title, "number"), Column("")], bar_rows, only="terminal"),
         _chart(found, charted, pivot.parts),
-        Table(
-            [first, Column("Of all", "number"), *titled],
-            share_rows,
-            total=rows,
-            remainder="; --top shows more",
-            about="Each part is a share of its row.",
+        *(
+            Table(
+                [
+                    first,
+                    Column("Of all", "number"),
+                    *(Column(t, "number", fold=True) for t in titles),
+                ],
+                share_rows,
+                total=rows,
+                remainder="; --top shows more",
+                about="Each part is a share of its row.",
+                only=medium,
+            )
+            for titles, medium in of_media
         ),
     ]
 

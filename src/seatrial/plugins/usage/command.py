@@ -43,6 +43,7 @@ IMPORTS = (
 COMMANDS = (
     SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
     SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
+    SubCommand("report", f"{_HERE}.report_command:command", "Write a year as one file."),
     SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
     SubCommand("waits", f"{_HERE}.question_commands:waits", "Tell how long jobs like yours wait."),
     SubCommand("share", f"{_HERE}.question_commands:share", "Tell the share above a size."),

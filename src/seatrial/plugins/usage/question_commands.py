@@ -45,7 +45,7 @@ from seatrial.units import SECOND_NS, seconds
 EDGES_HELP = "Largest sizes of the classes of `size` and `nodes`; default: powers."
 
 
-def _edges(text: str) -> tuple[int, ...]:
+def parse_edges(text: str) -> tuple[int, ...]:
     """Return sizes that are written with commas between them."""
     try:
         return tuple(int(part.replace("_", "")) for part in text.split(",") if part.strip())
@@ -113,7 +113,7 @@ def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Questio
     "month,size. Default: month.",
 )
 @choice_option("--of", of=get_args(Measure), help="What is told of them.")
-@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(_edges), default="")
+@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(parse_edges), default="")
 @asked_options
 def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, form: str, **chosen: Any) -> int:
     """Tell what others used: hours, jobs, users, waits, failures, energy.
@@ -220,7 +220,7 @@ def share(folders: Folders, /, by: str, above: Size, form: str, **chosen: Any) -
     default=2.0,
     show_default=True,
 )
-@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(_edges), default="")
+@value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(parse_edges), default="")
 @asked_options
 def coverage(folders: Folders, /, suite: str, within: float, form: str, **chosen: Any) -> int:
     """Tell which share of the hours the tests of SUITE stand for, and what to add first.
