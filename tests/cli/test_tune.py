@@ -114,6 +114,21 @@ def test_what_a_person_reads(tuned: Workplace) -> None:
     assert unknown.code == 2
 
 
+def test_what_is_best_by_what_it_took(tuned: Workplace) -> None:
+    done = tuned.seatrial("advise", "t", "--per", "node-hour")
+    assert done.code == 0, done.said
+    assert "per node-hour, too, way=2 is best: " in done.out
+    found = json.loads(tuned.seatrial("advise", "t", "--per", "core", "--format", "json").out)
+    best, other = found["per"]["settings"]
+    assert (found["per"]["unit"], found["settings"][best["number"]]["values"]) == (
+        "core-ms",
+        {"way": 2},
+    )
+    assert other["to_best"]["ratio"] == pytest.approx(
+        found["settings"][other["number"]]["to_best"]["ratio"]
+    )
+
+
 def test_a_damaged_journal_is_told(tuned: Workplace) -> None:
     journal = tuned.trial("t").journal
     whole = journal.read_bytes()
