@@ -111,7 +111,7 @@ def made_waits(seed: int, days: int = 30, of_day: int = 25, scale: float = 1.0) 
 
 def test_intervals_hold_the_truth_though_jobs_of_a_day_are_alike() -> None:
     held = alone = 0
-    for seed in range(25):
+    for seed in range(15):
         waits = made_waits(seed)
         median = estimate(waits, waits.places).median
         assert median.low is not None and median.high is not None
@@ -119,8 +119,8 @@ def test_intervals_hold_the_truth_though_jobs_of_a_day_are_alike() -> None:
         one_by_one = estimate(waits._replace(ready=waits.ready * 0), waits.places).median
         assert one_by_one.low is not None and one_by_one.high is not None
         alone += one_by_one.low <= HOUR <= one_by_one.high
-    assert held >= 21  # 95 % of 25 are 24
-    assert alone < 16
+    assert held >= 13
+    assert alone < 9
 
 
 def test_a_ratio_has_an_interval() -> None:

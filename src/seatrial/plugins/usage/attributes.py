@@ -213,7 +213,7 @@ def _patterns_of(rule: JobPatterns) -> dict[str, list[str]]:
 def _rule(word: str, rule: JobPatterns, machines: Collection[str] = ()) -> Rule:
     """Return a rule, of these machines alone where some are named."""
     tests = {
-        column: (_matches_program if column == "executable" else glob_matches)(globs)
+        column: _MATCHES.get(column, glob_matches)(globs)
         for column, globs in _patterns_of(rule).items()
     }
     of_program = tuple((column, tests.pop(column)) for column in PROGRAM if column in tests)
@@ -225,9 +225,11 @@ def _of_machines(machines: Collection[str]) -> tuple[Need, ...]:
     return ((("machine", frozenset(machines).__contains__),),) if machines else ()
 
 
-def glob_matches(globs: Iterable[str]) -> Matches:
+def glob_matches(globs: Collection[str]) -> Matches:
     """Return what tells whether one of these globs matches a whole text. ``*`` is any text, ``?``
     any character; case does not matter."""
+    if not globs:
+        return lambda _: False
     parts = ("".join(_GLOB.get(char) or re.escape(char) for char in glob) for glob in globs)
     pattern = re.compile("|".join(parts), re.IGNORECASE | re.DOTALL)
     return lambda text: pattern.fullmatch(text) is not None
@@ -236,16 +238,23 @@ def glob_matches(globs: Iterable[str]) -> Matches:
 _GLOB = {"*": ".*", "?": "."}
 
 
-def _matches_program(globs: Iterable[str]) -> Matches:
+def _matches_program(globs: Collection[str]) -> Matches:
     """Return what tells whether one of these globs matches one of the executables, a line each: the
     last part of its path, or all of it if the glob has a ``/`` or a space."""
-    of_path = glob_matches(glob for glob in globs if _WHOLE & {*glob})
-    of_program = glob_matches(glob for glob in globs if not _WHOLE & {*glob})
+    of_path = glob_matches([glob for glob in globs if _WHOLE & {*glob}])
+    of_program = glob_matches([glob for glob in globs if not _WHOLE & {*glob}])
     return lambda text: any(
         of_path(line) or of_program(program_of(line)) for line in text.split("\n")
     )
 
 
+def _matches_module(globs: Collection[str]) -> Matches:
+    """Return what tells whether one of these globs matches one of the modules, a line each."""
+    matches = glob_matches(globs)
+    return lambda text: any(map(matches, text.split("\n")))
+
+
+_MATCHES = {"executable": _matches_program, "module": _matches_module}
 _WHOLE = {"/", " "}
 
 
