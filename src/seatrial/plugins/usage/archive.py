@@ -13,6 +13,7 @@ place it is, and then removes that.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -30,9 +31,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import __version__
-from seatrial.errors import SeatrialError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.files import (
     make_folder,
+    open_descriptor,
     open_regular,
     open_to_write,
     remove_file,
@@ -43,6 +45,7 @@ from seatrial.plugins.usage.jobs import UserJob
 FOLDER = ".usage"  # no tag of a trial begins with a dot
 ENDING = ".gz"
 REJECTS = ".rejects"
+PART = ".part"
 FORMAT = 1
 ROWS_AT_ONCE = 5000
 CHUNK = 1 << 20
@@ -82,8 +85,7 @@ class Segment(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unfinished: int = 0
     #: Rows that could not be read.
     rejects: int = 0
-    #: Jobs that were left out or taken out since: their users were forgotten, or their time is
-    #: over.
+    #: Jobs that were taken out since: their users were forgotten, or their time is over.
     removed: int = 0
     #: The name of the segment in whose place it is.
     replaces: str = ""
@@ -234,23 +236,26 @@ class Archive:
                 size=written.size,
                 sha256=written.sha256,
             )
-            if not self._has(about):
-                name = name_of(about)
-                if rejects.count:
-                    self._publish(f"{name}{REJECTS}", _reject_lines(rejects, about.anonymous))
-                self._publish(name, _whole(about, body))
-                self.headers()[name] = about
+            if same := self._same(about):
+                return same
+            name = name_of(about)
+            if rejects.count:
+                self._publish(f"{name}{REJECTS}", _reject_lines(rejects, about.anonymous))
+            self._publish(name, _whole(about, body))
+            self.headers()[name] = about
         return about
 
-    def _has(self, about: Segment) -> bool:
-        """Return whether the same rows of the same source are there: all of them ended, or asked at
-        the same time."""
-        same = (
-            other
-            for other in self.headers().values()
-            if other.sha256 == about.sha256 and _identity(other) == _identity(about)
-        )
-        return any(not about.unfinished or other.asked == about.asked for other in same)
+    def _same(self, about: Segment) -> Segment | None:
+        """Return the segment that has the same rows of the same source, if there is one: all of
+        them ended, or were asked at the same time."""
+        for other in self.headers().values():
+            if (
+                other.sha256 == about.sha256
+                and _identity(other) == _identity(about)
+                and (not about.unfinished or other.asked == about.asked)
+            ):
+                return other
+        return None
 
     def rewrite(
         self, name: str, keeps: Callable[[UserJob], bool], keeps_row: Callable[[Reject], bool]
@@ -277,6 +282,16 @@ class Archive:
         sync_folder(self.folder)
         if self._headers is not None:
             self._headers.pop(name, None)
+
+    def tidy(self) -> None:
+        """Remove what a command that was killed has left: segments that others replace, and parts
+        of files."""
+        for name in set(self.names()) - self.headers().keys():
+            with contextlib.suppress(Damaged):
+                self.header(name)
+                self.remove(name)
+        for file in self.folder.glob(f".*{PART}"):
+            remove_file(file, missing_ok=True, follow=True)
 
     def jobs(self, name: str) -> Iterator[list[UserJob]]:
         """Yield the jobs of a segment, some at a time. Raises Damaged."""
@@ -310,7 +325,7 @@ class Archive:
 
     @contextlib.contextmanager
     def _temporary(self) -> Iterator[Path]:
-        path = self.folder / f".{os.getpid()}-{time.monotonic_ns()}.part"
+        path = self.folder / f".{os.getpid()}-{time.monotonic_ns()}{PART}"
         try:
             yield path
         finally:
@@ -326,6 +341,32 @@ class Archive:
                 os.fsync(file.fileno())
             os.rename(part, self.folder / name)  # noqa: PTH104
         sync_folder(self.folder)
+
+
+def archives(trials: Path) -> list[Archive]:
+    """Return the archives of all machines. Raises OSError."""
+    root = trials / FOLDER
+    machines = sorted(each.name for each in root.iterdir()) if root.is_dir() else []
+    return [archive for name in machines if (archive := Archive(trials, name)).names()]
+
+
+@contextlib.contextmanager
+def changing(trials: Path, *, adding: bool = False) -> Iterator[None]:
+    """Keep others from changing the archive. Several may add to it at once (``adding``), and who
+    takes out is alone. Raises UsageError."""
+    make_folder(trials / FOLDER, PRIVATE_FOLDER)
+    file = trials / FOLDER / "lock"
+    lock = open_descriptor(file, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_NB | (fcntl.LOCK_SH if adding else fcntl.LOCK_EX))
+        except BlockingIOError:
+            other = "takes jobs out of it" if adding else "changes it"
+            text = f"{trials / FOLDER}: another command {other}; wait for its end"
+            raise UsageError(text) from None
+        yield
+    finally:
+        os.close(lock)
 
 
 # ---- the form of a segment -----------------------------------------------------------------------

@@ -56,6 +56,8 @@ COMMANDS = (
     SubCommand(
         "whatif", f"{_HERE}.whatif_command:command", "Tell how waits would change, by a replay."
     ),
+    SubCommand("keep", f"{_HERE}.removal:keep", "Remove the jobs whose time is over."),
+    SubCommand("forget", f"{_HERE}.removal:forget", "Remove the jobs of a user for good."),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import astuple
 
-from seatrial.plugins.usage.archive import FOLDER, Archive, Damaged, Segment
+from seatrial.plugins.usage.archive import FOLDER, Archive, Damaged, Segment, archives
 from seatrial.plugins.usage.jobs import CODED, JOBS, WORD_TABLE, StoredWord, UserJob, in_table
 from seatrial.results.store.schema import Store, Writer, marks
 from seatrial.results.store.tables import Table, chunks
@@ -81,9 +81,7 @@ def archive_of(trials: Path) -> str:
 
 def _segments(trials: Path) -> set[_Key]:
     """Return the segments that are there. Raises OSError."""
-    root = trials / FOLDER
-    machines = [folder.name for folder in root.iterdir()] if root.is_dir() else []
-    return {(machine, name) for machine in machines for name in Archive(trials, machine).names()}
+    return {(archive.machine, name) for archive in archives(trials) for name in archive.names()}
 
 
 def _known(store: Store, place: str) -> dict[_Key, str]:
@@ -99,15 +97,12 @@ def _bring_up(
     and that is gone stays."""
     new = there - {key for key, fault in known.items() if not fault}
     headers, faults = _headers(trials, new)
-    replaced = {(machine, about.replaces) for (machine, _), about in headers.items()}
+    replaced = _replaced(headers)
     if any(key in known and not known[key] for key in replaced):
-        # Which words and jobs were in it alone, nobody knows: all are read again.
-        with store.writing() as writer:
-            for table in (JOBS, WORD_TABLE, IMPORTS):
-                writer.execute(f"DELETE FROM {table.name}")
+        _empty(store)
         known = {}
         headers, faults = _headers(trials, there)
-        replaced = {(machine, about.replaces) for (machine, _), about in headers.items()}
+        replaced = _replaced(headers)
     for key in sorted(headers.keys() - replaced, key=lambda key: key[1]):
         try:
             _bring_in(store, trials, key, headers[key])
@@ -116,7 +111,30 @@ def _bring_up(
     _keep_faults(store, trials, faults)
     for fault in faults.values():
         yield f"{fault}; its jobs are left out: import them again"
-    for machine, name in sorted(known.keys() - there - replaced):
+    yield from _lost(store, trials, known, known.keys() - there - replaced)
+
+
+def _replaced(headers: dict[_Key, Segment]) -> set[_Key]:
+    """Return the segments in whose place others are."""
+    return {(machine, about.replaces) for (machine, _), about in headers.items() if about.replaces}
+
+
+def _empty(store: Store) -> None:
+    """Empty the tables. Which jobs and words were in a replaced segment alone, nobody knows: all
+    are read again."""
+    with store.writing() as writer:
+        writer.lock(LOCK)
+        for table in (JOBS, WORD_TABLE, IMPORTS):
+            writer.execute(f"DELETE FROM {table.name}")
+
+
+def _lost(
+    store: Store, trials: Path, known: dict[_Key, str], gone: Collection[_Key]
+) -> Iterator[str]:
+    """Yield what is to be said of segments that are gone. Those that could not be read are
+    forgotten."""
+    _forget_faults(store, trials, [key for key in gone if known[key]])
+    for machine, name in sorted(key for key in gone if not known[key]):
         file = Archive(trials, machine).folder / name
         yield f"{file}: is gone; put it back: a rebuilt store leaves its jobs out"
 
@@ -144,6 +162,15 @@ def _keep_faults(store: Store, trials: Path, faults: dict[_Key, str]) -> None:
                 for (machine, name), fault in faults.items()
             )
             writer.upsert(IMPORTS, rows)
+
+
+def _forget_faults(store: Store, trials: Path, keys: Sequence[_Key]) -> None:
+    """Forget segments that could not be read, and are not there any more."""
+    if keys:
+        sql = "DELETE FROM usage_imports WHERE archive = ? AND machine = ? AND name = ?"
+        with store.writing() as writer:
+            for machine, name in keys:
+                writer.execute(sql, (archive_of(trials), machine, name))
 
 
 def _bring_in(store: Store, trials: Path, key: _Key, about: Segment) -> None:

@@ -35,7 +35,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.model.file_model import NAME
 from seatrial.model.settings import setting
-from seatrial.plugins.usage.archive import Archive, Covered, Ended, Rejects, Segment
+from seatrial.plugins.usage.archive import Archive, Covered, Ended, Rejects, Segment, changing
 from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.privacy import Audit, Pseudonyms, anonymous
@@ -144,7 +144,7 @@ def bring_in(
     name = _checked_name(name_of_machine(machine), since, until)
     rejects = Rejects()
     work = _Import(folders, name, machine or name, anonymous, source)
-    with opened(folders) as store:
+    with changing(folders.trials, adding=True), opened(folders) as store:
         before = _jobs_of(store, name)
         try:
             work.run(since, until, rejects)
