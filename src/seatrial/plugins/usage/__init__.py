@@ -33,6 +33,7 @@ def seatrial_files() -> list[FileKind]:
         FileKind("applications", "Applications of jobs", f"{attributes}:ApplicationFile"),
         FileKind("charges", "Charges of jobs", f"{_HERE}.charges:ChargesFile"),
         FileKind("fields", "Fields of science of jobs", f"{attributes}:FieldFile"),
+        FileKind("jobs", "Columns of a table of jobs", f"{_HERE}.sources.table:TableMap"),
     ]
 
 

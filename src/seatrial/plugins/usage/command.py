@@ -37,6 +37,7 @@ IMPORTS = (
     SubCommand(
         "swf", f"{_HERE}.sources.swf:command", "A log in the Standard Workload Format (*.swf)."
     ),
+    SubCommand("csv", f"{_HERE}.sources.table:command", "A table of jobs of any tool."),
 )
 """``seatrial usage import``: the sources of jobs."""
 
