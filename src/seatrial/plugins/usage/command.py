@@ -38,6 +38,7 @@ IMPORTS = (
         "swf", f"{_HERE}.sources.swf:command", "A log in the Standard Workload Format (*.swf)."
     ),
     SubCommand("csv", f"{_HERE}.sources.table:command", "A table of jobs of any tool."),
+    SubCommand("pbs", f"{_HERE}.sources.pbs:command", "An accounting log of PBS or Torque."),
 )
 """``seatrial usage import``: the sources of jobs."""
 

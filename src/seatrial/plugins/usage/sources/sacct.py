@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -43,6 +43,7 @@ from seatrial.plugins.usage.sources.sacct_rows import (
     Reader,
     header_faults,
 )
+from seatrial.plugins.usage.sources.zones import timezone_option
 from seatrial.show.text import show_clock
 from seatrial.units import SECOND_NS, show_seconds
 
@@ -455,14 +456,6 @@ class _Span:
             yield job
 
 
-def _zone(name: str) -> ZoneInfo | None:
-    """Return a time zone by its name; None for "", this host's. Raises UsageError."""
-    try:
-        return ZoneInfo(name) if name else None
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise UsageError(f"no time zone {name!r}; write e.g. Europe/Zurich") from error
-
-
 @click.command("sacct")
 @click.option(
     "--file",
@@ -470,9 +463,7 @@ def _zone(name: str) -> ZoneInfo | None:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Read an output of sacct -P that was saved with its header (also .gz, .xz).",
 )
-@value_option(
-    "--timezone", "NAME", "Time zone of a saved output; default: this host's.", default=""
-)
+@timezone_option("a saved output; default: that of this host")
 @value_option("--cluster", "NAME", "Cluster, if the database has several.", default="")
 @click.option(
     "--steps/--no-steps",
@@ -496,7 +487,7 @@ def _zone(name: str) -> ZoneInfo | None:
 def command(
     folders: Folders,
     path: Path | None,
-    timezone: str,
+    timezone: ZoneInfo | None,
     cluster: str,
     steps: bool,
     executable_from: tuple[str, ...],
@@ -519,6 +510,6 @@ def command(
         cluster = machine.slurm.cluster
     options = Options(cluster, cpus_per_core, executable_from or EXECUTABLE_FROM, steps)
     if path is not None:
-        return bring_in(folders, SavedSacct(path, options, _zone(timezone)), **chosen)
+        return bring_in(folders, SavedSacct(path, options, timezone), **chosen)
     environment = dict(os.environ) if machine is None else inherited(machine)
     return bring_in(folders, Sacct(Commands(environment, cluster), options), **chosen)
