@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -234,9 +235,12 @@ def test_a_saved_output(slurm: Slurm, tmp_path: Path) -> None:
     file.write_text("JobID|State\n1|COMPLETED\n")
     done = slurm.ask("--file", str(file))
     assert f"{file}:1: there is no Submit, Start, End, AllocCPUS" in done.err
-    file.with_suffix(".gz").write_bytes(b"no gzip")
-    done = slurm.ask("--file", str(file.with_suffix(".gz")))
-    assert done.code == 2 and "cannot be read" in done.err
+    file.write_bytes(gzip.compress("\ufeffno header\n".encode()))
+    done = slurm.ask("--file", str(file))
+    assert done.code == 2 and f"{file}:1: 'no header' is no header of sacct" in done.err
+    file.write_bytes(gzip.compress("".join(lines).encode())[:-20])
+    assert slurm.ask("--file", str(file)).code == 2
+    assert len(slurm.spans()) == 1
     assert "no time zone 'Nowhere'" in slurm.ask("--file", str(file), "--timezone", "Nowhere").err
     assert not slurm.asked()
 

@@ -1,6 +1,6 @@
 """Reads the lines of logs, which may be compressed, and which may still grow.
 
-reading = Reading(file, Position("20260131", offset=812, lines=9))
+reading = Reading(path, Position("20260131", offset=812, lines=9))
 for line in reading.lines(): ...
 reading.position            # behind the last whole line: where the next import goes on
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
+import hashlib
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,7 +28,8 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = dict(
 )
 _DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 LONGEST_LINE = 1 << 20
-_FIRST = 80  # characters
+_DIGITS = 16
+_PLACE = ("offset", "lines", "first")
 
 
 @contextmanager
@@ -43,11 +44,6 @@ def opened_log(path: Path) -> Iterator[BinaryIO]:
         raise UsageError(f"{path}: cannot be read: {error}") from error
 
 
-def text_lines(file: BinaryIO) -> Iterator[str]:
-    """Yield the lines of a file with their ends. Bytes that are no UTF-8 become U+FFFD."""
-    return iter(io.TextIOWrapper(file, "utf-8-sig", "replace", newline="\n"))
-
-
 class Position(Struct, frozen=True, array_like=True):
     """A place in a log, whatever it is compressed by: behind so many bytes, and lines."""
 
@@ -56,42 +52,46 @@ class Position(Struct, frozen=True, array_like=True):
     offset: int = 0
     lines: int = 0
     first: str = ""
-    """Its first line with a record, which tells it from another one that has its name now."""
+    """A digest of its first record, which tells it from another log that has its name now."""
 
 
 class Reading:
     """Reads the whole lines of a log from a position on; from the begin, where the log is another
     one by now: no line ends there, or its first record is another."""
 
-    def __init__(self, file: BinaryIO, position: Position) -> None:
-        self._file = file
-        self.position = position if self._is_there(position) else Position(position.log)
-
-    def _is_there(self, position: Position) -> bool:
-        if not position.offset:
-            return True
-        self._file.seek(position.offset - 1)
-        ends = self._file.read(1) == b"\n"
-        self._file.seek(0)
-        first = next(filter(is_record, (_text(line) for line in self._file)), "")
-        return ends and first[:_FIRST] == position.first
+    def __init__(self, path: Path, position: Position) -> None:
+        self.path = path
+        self.position = position
 
     def lines(self) -> Iterator[str]:
         """Yield the lines without their ends. One that is still written, and has no end yet, is
-        left for the next import."""
-        log, offset, number = self.position.log, self.position.offset, self.position.lines
-        first = self.position.first
-        self._file.seek(offset)
-        for line in iter(lambda: self._file.readline(LONGEST_LINE), b""):
-            if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
-                return
-            offset += len(line)
-            number += 1
-            text = _text(line)
-            if not first and is_record(text):
-                first = text[:_FIRST]
-            self.position = Position(log, offset, number, first)
-            yield text
+        left for the next import. Raises UsageError."""
+        with opened_log(self.path) as file:
+            log = self.position.log
+            if not _is_there(file, self.position):
+                self.position = Position(log)
+            offset, number, first = (getattr(self.position, name) for name in _PLACE)
+            file.seek(offset)
+            for line in iter(lambda: file.readline(LONGEST_LINE), b""):
+                if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
+                    return
+                offset += len(line)
+                number += 1
+                text = _text(line)
+                if not first and is_record(text):
+                    first = _digest(text)
+                self.position = Position(log, offset, number, first)
+                yield text
+
+
+def _is_there(file: BinaryIO, position: Position) -> bool:
+    if not position.offset:
+        return True
+    file.seek(position.offset - 1)
+    ends = file.read(1) == b"\n"
+    file.seek(0)
+    first = next(filter(is_record, map(_text, file)), "")
+    return ends and _digest(first) == position.first
 
 
 def name_of(path: Path) -> str:
@@ -109,6 +109,10 @@ def _text(line: bytes) -> str:
 
 
 def first_record(path: Path) -> str:
-    """Return the beginning of the first record of a log. Raises UsageError."""
+    """Return the digest of the first record of a log. Raises UsageError."""
     with opened_log(path) as file:
-        return next(filter(is_record, map(_text, file)), "")[:_FIRST]
+        return _digest(next(filter(is_record, map(_text, file)), ""))
+
+
+def _digest(record: str) -> str:
+    return hashlib.sha256(record.encode()).hexdigest()[:_DIGITS]

@@ -32,7 +32,6 @@ from seatrial.plugins.usage.sources.log_lines import (
     Position,
     Reading,
     name_of,
-    opened_log,
 )
 from seatrial.plugins.usage.sources.zones import timezone_option
 
@@ -515,31 +514,30 @@ class PbsLog:
         before = cursor.position.log
         for path in files:
             name, asked = name_of(path), path.stat().st_mtime_ns
-            with opened_log(path) as file:
-                goes_on = name == before
-                reading = Reading(file, cursor.position if goes_on else Position(name))
-                since = records.last if goes_on or _follows(before, name) else 0
-                records.first = 0
-                jobs = _jobs(records, reading, rejects, path, last=path == files[-1])
+            goes_on = name == before
+            reading = Reading(path, cursor.position if goes_on else Position(name))
+            since = records.last if goes_on or _follows(before, name) else 0
+            records.first = 0
+            jobs = _jobs(records, reading, rejects, last=path == files[-1])
 
-                def ended(since: int = since, reading: Reading = reading) -> tuple[Any, str]:
-                    kept = Cursor(reading.position, records.last, records.ahead, records.kept())
-                    until = records.last
-                    return (since or records.first, until), msgspec.json.encode(kept).decode()
+            def ended(since: int = since, reading: Reading = reading) -> tuple[Any, str]:
+                kept = Cursor(reading.position, records.last, records.ahead, records.kept())
+                span = (since or records.first, records.last)
+                return span, msgspec.json.encode(kept).decode()
 
-                yield Batch(jobs, str(path), asked, ended=ended)
+            yield Batch(ask.of_span(jobs), str(path), asked, ended=ended)
             before = name
 
 
 def _jobs(
-    records: PbsRecords, reading: Reading, rejects: Rejects, path: Path, *, last: bool
+    records: PbsRecords, reading: Reading, rejects: Rejects, *, last: bool
 ) -> Iterator[UserJob]:
     """Yield the jobs of a file; behind the last one those that have not ended."""
     for line in reading.lines():
         try:
             job = records.job(line) if line else None
         except ValueError as error:
-            rejects.add(f"{path}:{reading.position.lines}", str(error), line)
+            rejects.add(f"{reading.path}:{reading.position.lines}", str(error), line)
             continue
         if job is not None:
             yield job

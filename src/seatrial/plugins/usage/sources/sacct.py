@@ -10,6 +10,7 @@ were eligible (``--state``), and those of the last import that had not ended (``
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
@@ -35,7 +36,7 @@ from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.settings import machine_of
-from seatrial.plugins.usage.sources.log_lines import opened_log, text_lines
+from seatrial.plugins.usage.sources.files import opened_text
 from seatrial.plugins.usage.sources.sacct_rows import (
     COLUMNS,
     EXECUTABLE_FROM,
@@ -326,7 +327,7 @@ def _jobs(reader: Reader, answers: Answers, rejects: Rejects, window: Window) ->
         raise _gap(window, NoAnswer(f"{place}: {row[:80]!r} {reason}"))
 
     for number, file in enumerate(answers.files):
-        lines = text_lines(file)
+        lines = io.TextIOWrapper(file, "utf-8", "replace", newline="\n")
         next(lines)  # the header
         for job in reader.jobs(lines, answers.header, rejects, "sacct", refuse):
             if number == 0 or job.eligible is None:
@@ -414,30 +415,36 @@ class SavedSacct:
 
     def batches(self, ask: Ask, rejects: Rejects) -> Iterator[Batch]:
         """Yield the jobs of the file. It covers the span that the user names, or else that from the
-        first end of a job in it on. Raises UsageError."""
-        about = self.path.stat()
+        first end of a job in it on."""
+        written = self.path.stat().st_mtime_ns
         reader = Reader(
             ask.machine,
-            int(about.st_mtime),
+            written // SECOND_NS,
             zone=self.zone,
             cluster=self.options.cluster,
             cpus_per_core=self.options.cpus_per_core,
             executable_from=self.options.executable_from,
         )
-        with opened_log(self.path) as file:
-            lines = text_lines(file)
-            header = Header.of(next(lines, "").rstrip("\r\n"))
+        span = _Span()
+
+        def ended() -> tuple[tuple[int, int], str]:
+            since = span.first_end if ask.since is None else ask.since
+            until = span.last if ask.until is None else ask.until
+            return (since, max(since, until)), text_of(reader.unfinished)
+
+        jobs = ask.of_span(span.of(self._jobs(reader, rejects)))
+        yield Batch(jobs, str(self.path), written, ended=ended)
+
+    def _jobs(self, reader: Reader, rejects: Rejects) -> Iterator[UserJob]:
+        """Yield the jobs of the file. Raises UsageError."""
+        with opened_text(self.path) as (lines, _):
+            try:
+                header = Header.of(next(lines, "").lstrip("\ufeff").rstrip("\r\n"))
+            except UsageError as error:
+                raise UsageError(f"{self.path}:1: {error}") from None
             if missing := header_faults(header):
                 raise UsageError(f"{self.path}:1: there is no {missing}; save with --format, too")
-            span = _Span()
-            jobs = span.of(reader.jobs(lines, header, rejects, str(self.path)))
-
-            def ended() -> tuple[tuple[int, int], str]:
-                since = span.first_end if ask.since is None else ask.since
-                until = span.last if ask.until is None else ask.until
-                return (since, max(since, until)), text_of(reader.unfinished)
-
-            yield Batch(jobs, str(self.path), about.st_mtime_ns, ended=ended)
+            yield from reader.jobs(lines, header, rejects, str(self.path))
 
 
 class _Span:
@@ -461,7 +468,7 @@ class _Span:
     "--file",
     "path",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Read an output of sacct -P that was saved with its header (also .gz, .xz).",
+    help="Read an output of sacct -P that was saved with its header (or .gz).",
 )
 @timezone_option("a saved output; default: that of this host")
 @value_option("--cluster", "NAME", "Cluster, if the database has several.", default="")
