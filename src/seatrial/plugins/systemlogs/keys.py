@@ -183,7 +183,7 @@ class TimeStamps:
             seconds = [self._since_1970(moment) for moment in moments]
         except (ValueError, OverflowError, KeyError, IndexError):
             return None
-        return min(seconds, key=lambda second: abs(second - self._near))
+        return min(seconds, key=lambda second: abs(second - self._near), default=None)
 
     def _moments(self, time: bytes) -> list[datetime]:
         """Return the times that a stamp may mean, by the clock on the wall."""

@@ -283,13 +283,13 @@ class _Files:
     def read(self, pattern: str, node: str = "") -> None:
         """Read the files of a pattern, and what rotation made of them meanwhile."""
         counter, of_node = self._counter, f"{node}: " if node else ""
-        newest = 0
+        newest, faults_before = 0, len(counter.counts[0].faults)
         for _ in range(ROUNDS):
             written = [self._read_if_new(path, node, of_node) for path in _listed(pattern)]
             newest = max(newest, *written, 0)
             if not any(written):
                 break
-        if not newest and not any(counts.faults for counts in counter.counts):
+        if not newest and len(counter.counts[0].faults) == faults_before:
             counter.tell(f"{of_node}{pattern}: no such file")
         elif 0 < newest < counter.since - STALE_S:
             since = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
@@ -381,11 +381,11 @@ def _listed(pattern: str) -> list[Path]:
     return sorted(paths, key=_written)[-MOST_FILES:]
 
 
-def _written(path: Path) -> float:
+def _written(path: Path) -> tuple[float, Path]:
     try:
-        return path.stat().st_mtime
+        return path.stat().st_mtime, path
     except OSError:
-        return 0.0
+        return 0.0, path
 
 
 def _pieces(file: Any, longest: int) -> Iterator[bytes]:
@@ -448,7 +448,7 @@ def count_output(counter: LineCounter, result: CommandResult, node: str = "") ->
         counter.feed(lines)
     if result.failure:
         counter.tell(f"{place}: {plain_line(result.failure)}")
-    elif len(data) >= counter.source.at_most.bytes:
+    if len(data) >= counter.source.at_most.bytes:
         limit = show_bytes(counter.source.at_most.bytes)
         counter.tell(f"{place} printed more than {limit}; only the beginning was read")
     counter.tell_doubts(place)
