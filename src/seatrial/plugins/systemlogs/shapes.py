@@ -39,6 +39,7 @@ _VALUES = re.compile(
     | \b[\w.+-]+@[\w.-]+\b                                       # an address of mail
     | \b(?:[\w-]+\.)+(?:com|net|org|edu|gov|mil|local|[a-z]{{2}})\b    # a host
     | \b(?:[0-9A-Fa-f]{{2}}[:-]){{3,}}[0-9A-Fa-f]{{2}}\b         # an address of Ethernet
+    | \b[a-f]{{8,}}\b                                           # a number without a digit
     | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b(?=\ (?:{_MONTHS})\b)
     | \b(?:{_MONTHS})\b(?=\ +0)
     | (?<=\b[Uu]ser\ )[\w.-]+ | (?<=\b[Uu]ser=)[\w.-]+ | (?<=\bUSER=)[\w.-]+
@@ -48,6 +49,9 @@ _VALUES = re.compile(
 )
 _EMPTY = re.compile(r"(?<!\S)\(\)(?!\S)")  # a value that is not there
 _WORD = re.compile(r"[A-Za-z]{2}")
+# Words and what stands between them, which is no value: `by ann(uid=<*>)` is not `by (uid=<*>)`.
+_PARTS = re.compile(r"<\*>|\w+(?:[.-]\w+)*|\s+|[^\w\s]")
+_IS_WORD = re.compile(r"<\*>|\w")
 
 
 def _kinds() -> bytes:
@@ -103,13 +107,13 @@ def grouped(shapes: Iterable[str]) -> dict[str, str]:
     differ that are equal otherwise. The order of the shapes does not matter."""
     by_length: dict[int, dict[str, tuple[str, ...]]] = defaultdict(dict)
     for shape in set(shapes):
-        words = tuple(shape.split(" "))
-        by_length[len(words)][shape] = words
+        parts = tuple(_PARTS.findall(shape))
+        by_length[len(parts)][shape] = parts
     groups: dict[str, str] = {}
     for length, current in by_length.items():
         while _generalised(current, length):
             pass
-        groups.update((shape, " ".join(words)) for shape, words in current.items())
+        groups.update((shape, "".join(parts)) for shape, parts in current.items())
     return groups
 
 
@@ -118,23 +122,27 @@ def _generalised(current: dict[str, tuple[str, ...]], length: int) -> bool:
     was one."""
     changed = False
     for place in range(length):
-        values: dict[tuple[str, ...], set[str]] = defaultdict(set)
-        for words in set(current.values()):
-            values[_without(words, place)].add(words[place])
-        open_here = {
-            rest for rest, found in values.items() if len(found) >= MIN_VALUES and _is_enough(rest)
+        words: dict[tuple[str, ...], set[str]] = defaultdict(set)
+        for parts in set(current.values()):
+            if _IS_WORD.match(parts[place]):
+                words[_without(parts, place)].add(parts[place])
+        values = {
+            rest for rest, found in words.items() if len(found) >= MIN_VALUES and _is_enough(rest)
         }
-        for shape, words in current.items():
-            if words[place] != VALUE and _without(words, place) in open_here:
-                current[shape] = (*words[:place], VALUE, *words[place + 1 :])
+        if not values:
+            continue
+        for shape, parts in current.items():
+            is_value = _IS_WORD.match(parts[place]) and _without(parts, place) in values
+            if is_value and parts[place] != VALUE:
+                current[shape] = (*parts[:place], VALUE, *parts[place + 1 :])
                 changed = True
     return changed
 
 
-def _without(words: tuple[str, ...], place: int) -> tuple[str, ...]:
-    return (*words[:place], *words[place + 1 :])
+def _without(parts: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return (*parts[:place], *parts[place + 1 :])
 
 
-def _is_enough(words: Collection[str]) -> bool:
-    """Return whether enough is said by these words."""
-    return sum(_WORD.search(word) is not None for word in words) >= MIN_WORDS
+def _is_enough(parts: Collection[str]) -> bool:
+    """Return whether enough is said by these parts."""
+    return sum(_WORD.search(part) is not None for part in parts) >= MIN_WORDS
