@@ -266,7 +266,7 @@ class Driver:
             self.ledger.watch_clock()
             now = self.ledger.journal.now()
             decision = self.conductor.decide(now)
-            if decision.finish is not None and (not self._jobs.reading or self._interrupts > 1):
+            if decision.finish is not None and (not self._jobs.reading or self._interrupts):
                 return self._finish(decision.finish)
             for name, each in decision.acts():
                 _log.log(WARNING if name == "alerts" else INFO, "%s: %s", name, each)

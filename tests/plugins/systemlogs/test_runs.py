@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 from typing import Any
 
+from seatrial.journal.events import RunJudged, TrialEnded
 from seatrial.plugins.systemlogs.events import LogsRead
 from tests.programs import Workplace
 from tests.show.web.served import Served
+from tests.waiting import until
 
 HOST = os.uname().nodename
 # A job says what its node logs: with the time of now, or that of an hour ago.
@@ -78,6 +82,15 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
     done = place.seatrial("suspects")
     assert f"{HOST} (no suspect): system logs: memory-corrected (1 line) while" in done.out
 
+    # The lines themselves are for who asks, from the logs as they are.
+    done = place.seatrial("syslog", finding["runs"][0])
+    assert done.code == 1
+    assert re.search(rf"{HOST} memory-corrected: kernel: EDAC MC0: 1 CE .* DIMM_A1\n", done.out)
+    assert done.out.count("\n") == 1
+    assert "not all could be read: gone: " in done.err
+    done = place.seatrial("syslog", "--all", finding["runs"][0])
+    assert f"{HOST} -: kernel: usb 1-1: new device 7" in done.out
+
     # Logs that are rotated away change nothing of what is known, and no name left the journal.
     (place.folder / "messages").unlink()
     with Served(place.trials) as served:
@@ -92,3 +105,36 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
         assert "count them with edac-util" in text
     assert "ann@site.org" not in place.trial().journal.read_text()
     assert "flux capacitor" in place.trial().journal.read_text()
+
+
+def test_logs_that_a_killed_driver_left_are_read_later(place: Workplace) -> None:
+    """The driver waits for the window of its run, and is killed before."""
+    messages = place.folder / "messages"
+    source = {"name": "kernel", "files": [str(messages)], "after": "1m"}
+    place.local(cores=1, logs=[source])
+    a_test(place, "only", 'say now "EDAC MC0: 1 CE memory read error on DIMM_A1"')
+    with place.start_run("--name", "t") as driving:
+        until(lambda: place.count(RunJudged), "the verdict")
+        driving.kill()
+    assert place.count(LogsRead) == 0
+    assert place.seatrial("logs").code == 2
+
+    done = place.seatrial("syslog", "--unread", "t")
+    assert done.out == "t: the logs of 1 run were read\n", done.said
+    assert done.code == 1
+    (event,) = place.events("t", LogsRead)
+    (source_read,) = event.sources
+    assert source_read.faults == ["it was read before its window was over"]
+    assert asked(place)["findings"][0]["rule"] == "memory-corrected"
+    done = place.seatrial("syslog", "--unread", "t")
+    assert done.out == "t: the logs of 0 runs were read\n"
+    assert place.resume().code == 0
+    place.audit()
+
+    # Who does not want to wait for windows interrupts.
+    with place.start_run("--name", "u") as driving:
+        until(lambda: place.count(RunJudged, tag="u"), "the verdict")
+        driving.send(signal.SIGINT)
+        assert driving.end().code == 0, driving.said
+    assert place.count(TrialEnded, tag="u") == 1 and place.count(LogsRead, tag="u") == 0
+    assert "1  of u: not read, as its driver ended before" in place.seatrial("logs").out

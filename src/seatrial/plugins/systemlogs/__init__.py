@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from seatrial.hooks import (
+    Command,
     FactSource,
     Key,
     Option,
@@ -18,6 +19,18 @@ from seatrial.model.file_model import doc
 
 _ROWS = "seatrial.plugins.systemlogs.rows"
 _STUDY = "seatrial.plugins.systemlogs.study"
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "syslog",
+            "seatrial.plugins.systemlogs.command:command",
+            "Print lines of system logs in the window of a run.",
+            "Judge results",
+        )
+    ]
 
 
 @hookimpl
@@ -41,6 +54,7 @@ def seatrial_tables() -> list[StoreTable]:
             f"{_ROWS}:{name.upper()}",
             event="logs_read",
             rows=f"{_ROWS}:{name}",
+            news="SELECT count(*) FROM systemlogs_reads" if name == "reads" else "",
         )
         for name in ("reads", "findings", "shapes", "texts")
     ]

@@ -57,16 +57,15 @@ MOST_FAULTS = 20  # of a source and a run
 _ID_BYTES = 6
 
 
-class _RunRead(NamedTuple):
-    """A run whose logs are to be read: its nodes, its start and end (s since 1970)."""
+class RunRead(NamedTuple):
+    """A run whose logs are read: its nodes, its start and end (s since 1970)."""
 
     run_id: str
     nodes: tuple[str, ...]
     start: float
     end: float
-    #: What is known of its clocks before anything is read.
-    doubts: list[str]
-    answer: asyncio.Future[dict[str, _Read]]
+    #: What is not known of its nodes and clocks.
+    doubts: Sequence[str] = ()
 
     def window(self, source: LogSource) -> Window:
         since = int(self.start - source.before.seconds)
@@ -88,7 +87,8 @@ class LogReader(RunReader):
     def __init__(self, record: Record, trials: Path) -> None:
         super().__init__(record, trials)
         self._sources: list[LogSource] = value_of(record.machine, "logs", list)
-        self._waiting: list[_RunRead] = []
+        self._waiting: list[RunRead] = []
+        self._answers: dict[str, dict[str, _Read]] = {}  # by run, until they are recorded
         self._turn = asyncio.Lock()
         self._told: set[str] = set()  # shapes whose texts are in the journal
         self._alerted: set[str] = set()  # sources of which people know that they fail
@@ -109,56 +109,46 @@ class LogReader(RunReader):
         asked = asked_of(run.launch.run_id, life, outcome)
         return self._read(asked) if asked is not None else None
 
-    async def _read(self, asked: _RunRead) -> Sequence[Event]:
+    async def _read(self, asked: RunRead) -> Sequence[Event]:
         after = max(source.after.seconds for source in self._sources)
         await asyncio.sleep(min(max(0.0, asked.end + after - time.time()), after + 1))
         self._waiting.append(asked)
         async with self._turn:
-            if not asked.answer.done():
+            if asked.run_id not in self._answers:
                 together, self._waiting = self._waiting, []
-                await self._read_all(together)
-        event = self._event_of(asked, asked.answer.result())
+                self._answers |= await self._read_all(together)
+        event = self._event_of(asked, self._answers.pop(asked.run_id))
         return [event, *self._alerts(event)]
+
+    async def read_now(self, runs: Sequence[RunRead]) -> list[LogsRead]:
+        """Read the logs of runs whose windows are over."""
+        read = await self._read_all(runs)
+        return [self._event_of(run, read[run.run_id]) for run in runs]
 
     # ---- reading --------------------------------------------------------------------------
 
-    async def _read_all(self, runs: Sequence[_RunRead]) -> None:
-        """Read all sources for some runs, and give each its answer."""
+    async def _read_all(self, runs: Sequence[RunRead]) -> dict[str, dict[str, _Read]]:
+        """Read all sources for some runs. Return what each has, by run and source."""
         answers: dict[str, dict[str, _Read]] = {run.run_id: {} for run in runs}
         for source in self._sources:
             for part in overlapping(runs, source):
                 for run, read in zip(part, await self._read_part(source, part), strict=True):
                     answers[run.run_id][source.name] = read
-        for run in runs:
-            run.answer.set_result(answers[run.run_id])
+        return answers
 
-    async def _read_part(self, source: LogSource, runs: Sequence[_RunRead]) -> list[_Read]:
+    async def _read_part(self, source: LogSource, runs: Sequence[RunRead]) -> list[_Read]:
         """Read a source for runs whose windows overlap: in one pass; each alone where that would be
         too much to be read."""
-        counter = await self._counted(source, [run.window(source) for run in runs])
+        windows = [run.window(source) for run in runs]
+        counter = await counted(LineCounter(source, windows, self._rules, self._known))
         if len(runs) > 1 and any(counts.cut for counts in counter.counts):
             return [(await self._read_part(source, [run]))[0] for run in runs]
         read = zip(counter.windows, counter.counts, strict=True)
         return [_Read(window, counts, counter.texts) for window, counts in read]
 
-    async def _counted(self, source: LogSource, windows: Sequence[Window]) -> LineCounter:
-        counter = LineCounter(source, windows, self._rules, self._known)
-        if source.command:
-            await _run_command(counter)
-            return counter
-        try:
-            async with asyncio.timeout(source.timeout.seconds + GRACE_S):
-                await run_in_thread(lambda: read_files(counter), "system logs")
-        except TimeoutError:
-            # The thread still hangs, and may go on with its counter.
-            counter = LineCounter(source, windows, self._rules, self._known)
-            limit = show_seconds(source.timeout.seconds)
-            counter.tell(f"its files did not answer within {limit}")
-        return counter
-
     # ---- what is recorded -----------------------------------------------------------------
 
-    def _event_of(self, run: _RunRead, read: dict[str, _Read]) -> LogsRead:
+    def _event_of(self, run: RunRead, read: dict[str, _Read]) -> LogsRead:
         sources = [_source_read(name, one, run.doubts) for name, one in read.items()]
         found = [each for name, one in read.items() for each in _found(name, one.counts.findings)]
         lines = sum(one.counts.lines for one in read.values())
@@ -181,7 +171,7 @@ class LogReader(RunReader):
         )
 
     def _shapes_of(
-        self, run: _RunRead, read: Iterable[_Read]
+        self, run: RunRead, read: Iterable[_Read]
     ) -> tuple[list[ShapeSeen], dict[str, str]]:
         """Return the shapes of a run's lines, the most frequent first, and their texts."""
         owner = re.compile(rf"\b{re.escape(self.record.user)}\b") if self.record.user else None
@@ -211,7 +201,7 @@ class LogReader(RunReader):
                 yield AlertRaised(kind="system logs", subject=source.name, text=text)
 
 
-def asked_of(run_id: str, life: RunLife, outcome: CollectedRun) -> _RunRead | None:
+def asked_of(run_id: str, life: RunLife, outcome: CollectedRun) -> RunRead | None:
     """Return what is to be read for a run; None for one that never started."""
     script = [each for each in outcome.job_events if isinstance(each, ScriptStarted | ScriptEnded)]
     if life.job_started is None and not script:
@@ -221,8 +211,7 @@ def asked_of(run_id: str, life: RunLife, outcome: CollectedRun) -> _RunRead | No
     nodes = unfold_or_empty(life.nodes or own)
     if not nodes:
         doubts.append("it is not known on which nodes the run was")
-    answer: asyncio.Future[dict[str, _Read]] = asyncio.get_running_loop().create_future()
-    return _RunRead(run_id, tuple(nodes), min(times), max(times), doubts, answer)
+    return RunRead(run_id, tuple(nodes), min(times), max(times), doubts)
 
 
 def _times_of(life: RunLife, script: Sequence[int]) -> tuple[list[float], list[str]]:
@@ -239,9 +228,9 @@ def _times_of(life: RunLife, script: Sequence[int]) -> tuple[list[float], list[s
     return [each / SECOND_NS for each in (*job, *near)], doubts
 
 
-def overlapping(runs: Sequence[_RunRead], source: LogSource) -> list[list[_RunRead]]:
+def overlapping(runs: Sequence[RunRead], source: LogSource) -> list[list[RunRead]]:
     """Return runs in groups whose windows overlap."""
-    groups: list[list[_RunRead]] = []
+    groups: list[list[RunRead]] = []
     until = 0
     for run in sorted(runs, key=lambda each: each.window(source).since):
         window = run.window(source)
@@ -251,6 +240,22 @@ def overlapping(runs: Sequence[_RunRead], source: LogSource) -> list[list[_RunRe
             groups.append([run])
         until = max(until, window.until)
     return groups
+
+
+async def counted(counter: LineCounter) -> LineCounter:
+    """Read a source with a new counter. Return the counter; one with a fault alone where its files
+    do not answer."""
+    source = counter.source
+    if source.command:
+        await _run_command(counter)
+        return counter
+    try:
+        async with asyncio.timeout(source.timeout.seconds + GRACE_S):
+            await run_in_thread(lambda: read_files(counter), "system logs")
+    except TimeoutError:  # the thread still hangs, and may go on with its counter
+        counter = counter.empty()
+        counter.tell(f"its files did not answer within {show_seconds(source.timeout.seconds)}")
+    return counter
 
 
 async def _run_command(counter: LineCounter) -> None:
@@ -288,6 +293,8 @@ async def _run_command(counter: LineCounter) -> None:
 
 def _source_read(name: str, read: _Read, doubts: Sequence[str]) -> SourceRead:
     faults = [*doubts, *read.counts.faults]
+    if read.window.until > time.time():
+        faults.append("it was read before its window was over")
     if len(faults) > MOST_FAULTS:
         faults = [*faults[:MOST_FAULTS], f"and {count(len(faults) - MOST_FAULTS, 'more fault')}"]
     since, until = read.window.since, read.window.until

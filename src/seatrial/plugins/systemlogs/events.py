@@ -54,6 +54,7 @@ class LogsRead(RunEvent, frozen=True, kw_only=True, tag="logs_read"):
     shapes. The lines themselves are not kept, as they may name users."""
 
     number: ClassVar[int] = 216
+    is_late: ClassVar[bool] = True
     follows_verdict: ClassVar[bool] = True
     lines: Whole = field(name="value")
     text: str = ""

@@ -103,6 +103,15 @@ class RuleSet:
         return name
 
 
+class LineSeen(NamedTuple):
+    """A line in a window; ``rule`` is "" if it matches none."""
+
+    second: int
+    node: str
+    rule: str
+    text: str
+
+
 class LogCounts(Struct):
     """What one source has in one window."""
 
@@ -128,9 +137,12 @@ class LineCounter:
         windows: Sequence[Window],
         rules: RuleSet,
         known: Collection[str] = (),
+        on_line: Callable[[LineSeen], None] | None = None,
     ) -> None:
-        """``known``: the names of all nodes of the machine."""
+        """``known``: the names of all nodes of the machine; ``on_line`` gets each line of a
+        window."""
         self.source = source
+        self._on_line = on_line
         self.counts = [LogCounts() for _ in windows]
         self.windows = windows
         #: From the first line of a window to the last.
@@ -219,17 +231,27 @@ class LineCounter:
             self.undated += 1
             return
         self.ours += bool(node)
-        rule: str | None = None
-        for since, until, counts in self._of_node.get(node, ()):
-            if since <= second <= until:
-                counts.lines += 1
-                counts.size += size
-                counts.keys[key, node] += 1
-                self.texts.setdefault(key, text)
-                if rule is None:
-                    rule = self._rules.rule_of(text)
-                if rule:
-                    counts.findings[node, rule, second] += 1
+        within = [
+            counts
+            for since, until, counts in self._of_node.get(node, ())
+            if since <= second <= until
+        ]
+        if not within:
+            return
+        self.texts.setdefault(key, text)
+        rule = self._rules.rule_of(text)
+        for counts in within:
+            counts.lines += 1
+            counts.size += size
+            counts.keys[key, node] += 1
+            if rule:
+                counts.findings[node, rule, second] += 1
+        if self._on_line is not None:
+            self._on_line(LineSeen(second, node, rule, text.decode(errors="replace")))
+
+    def empty(self) -> LineCounter:
+        """Return a counter of the same lines that has none."""
+        return LineCounter(self.source, self.windows, self._rules, self._known, self._on_line)
 
     def tell(self, fault: str) -> None:
         """Tell each window of what could not be read."""

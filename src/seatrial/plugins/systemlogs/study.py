@@ -134,6 +134,33 @@ def runs_read(store: Store, machine: str = "", since: int = 0, trial: str = "") 
     return list(found.values())
 
 
+_FIRST_READ = """SELECT trials.machine, min(reads.since)
+ FROM systemlogs_reads AS reads CROSS JOIN trials WHERE trials.id = reads.trial
+ GROUP BY trials.machine"""
+_UNREAD = """SELECT runs.run_id, trials.tag FROM trials CROSS JOIN runs
+ WHERE runs.trial = trials.id AND NOT trials.rehearsed
+ AND runs.judged IS NOT NULL AND runs.judged >= ?
+ AND (runs.job_started IS NOT NULL OR runs.script_started IS NOT NULL)
+ AND runs.id NOT IN (SELECT run FROM systemlogs_reads)"""
+
+
+def unread_of_trial(store: Store, trial: str) -> list[str]:
+    """Return the ids of the runs of a trial that started and whose logs were not read."""
+    return [run for run, _ in store.rows(f"{_UNREAD} AND trials.tag = ?", [0, trial])]
+
+
+def unread_runs(store: Store, machine: str = "", trial: str = "", since: int = 0) -> Counter[str]:
+    """Return how many runs of each trial started whose logs were not read, though those of earlier
+    runs of the machine were; judged at ``since`` (in s) or later."""
+    unread: Counter[str] = Counter()
+    for name, first in store.rows(_FIRST_READ):
+        if machine in ("", name):
+            values = [max(first, since) * SECOND_NS, name]
+            for _, tag in store.rows(f"{_UNREAD} AND trials.machine = ?", values):
+                unread[tag] += trial in ("", tag)
+    return +unread
+
+
 def logs_of(store: Store, runs: Sequence[ReadRun], node: str = "", rule: str = "") -> Logs:
     """Return what the logs of runs had: each line once, however many runs saw it."""
     by_row = {run.row: run for run in runs}
@@ -266,13 +293,14 @@ def logs(
     if not unusual:
         parts += _findings_sections(found, by)
     parts.append(Section("Shapes that no run has which passed", list(_unusual_parts(found))))
-    if faults := list(_faults_parts(found.runs.values())):
+    unread = unread_runs(store, machine, trial, start)
+    if faults := list(_faults_parts(found.runs.values(), unread)):
         parts.insert(0, Section("What could not be read", faults))
     return Page(
         "System logs",
         parts,
         summary=_summary(found),
-        records=lambda: _records(found, unusual),
+        records=lambda: _records(found, unusual) | {"not_read": unread},
         lines=lambda: _lines(found, unusual),
     )
 
@@ -302,8 +330,13 @@ def _summary(found: Logs) -> str:
 _FAULTS = (Column("Runs", "count"), Column("What, and why", fold=True))
 
 
-def _faults_parts(runs: Iterable[ReadRun]) -> Iterator[Part]:
+def _faults_parts(runs: Iterable[ReadRun], unread: Mapping[str, int]) -> Iterator[Part]:
     faults = Counter(fault for run in runs for fault in dict.fromkeys(run.faults))
+    for trial, number in unread.items():
+        remedy = f"`seatrial syslog --unread {trial}` reads them"
+        faults[f"of {trial}: not read, as its driver ended before, or still waits; {remedy}"] = (
+            number
+        )
     if faults:
         told = faults.most_common(MAX_FAULTS)
         rows: list[list[Cell]] = [[number, fault] for fault, number in told]

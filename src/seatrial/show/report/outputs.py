@@ -27,10 +27,8 @@ from seatrial.judge.checks import reading_limits
 from seatrial.model.codes import RECALLED, code_of
 from seatrial.units import count
 
-_AFTER_END: Final = (  # may follow its end
-    events.OutputRemoved,
+_AFTER_END: Final = (  # may follow its end, beside what follows verdicts
     events.MetricRecorded,
-    events.RunJudgedAgain,
     events.ReferencesCorrected,
     *events.PERSONAL,
 )
@@ -158,7 +156,7 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
         end = file.seek(0, 2)
     for block in _blocks(path, size, end):
         damaged, read = damaged + block.damaged, block.end
-        others = (event for event in block.events if not isinstance(event, _AFTER_END))
+        others = (event for event in block.events if not _may_follow(event))
         first = first or next(others, None)
     lines = damaged + (read < end)
     if not life.over:
@@ -169,6 +167,11 @@ def appended(path: Path, size: int, life: TrialLife) -> str:
     if first is not None and not went_on:
         return f"after the end of the trial, and nobody went on with it: {_name(first)}"
     return ""
+
+
+def _may_follow(event: events.Event) -> bool:
+    """Return whether an event may come after the end of its trial."""
+    return event.follows_verdict or isinstance(event, _AFTER_END)
 
 
 def _name(event: events.Event) -> str:

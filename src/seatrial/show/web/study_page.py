@@ -6,7 +6,7 @@ from seatrial.hooks import Study, WebPage, load, provided
 from seatrial.results.store import queries
 from seatrial.show.page import Page
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.state.server_state import ServerState, news_of_plugins
 from seatrial.show.web.study_view import Field, StudyView
 
 
@@ -33,8 +33,10 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
         for option in study.options
     ]
     options = {option.name: query.text(option.name) or option.default for option in study.options}
-    version = tuple(
-        (trial.row, trial.last, trial.passed) for trial in queries.trials(state.store())
+    store = state.store()
+    version = (
+        *((trial.row, trial.last, trial.passed) for trial in queries.trials(store)),
+        *(tuple(map(tuple, store.rows(sql))) for sql in news_of_plugins()),
     )
 
     def judged() -> Page:

@@ -132,7 +132,7 @@ class ServerState:
         if self.folder.is_dir():
             sync(store, self.folder, self._on_progress)
         self.notices = list(dict.fromkeys((*self._opening, *store.notices)))
-        seen = [store.rows(sql) for sql in (_NEWS, *_news_of_plugins())]
+        seen = [store.rows(sql) for sql in (_NEWS, *news_of_plugins())]
         if seen != self._seen:
             self._seen = seen
             self.generation += 1
@@ -165,5 +165,6 @@ class ServerState:
             self._stand_in.cleanup()
 
 
-def _news_of_plugins() -> list[str]:
+def news_of_plugins() -> list[str]:
+    """Return the SQL whose rows tell that tables of plug-ins have other rows."""
     return [about.news for about in provided("seatrial_tables") if about.news]
