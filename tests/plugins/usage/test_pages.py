@@ -17,7 +17,7 @@ from seatrial.errors import UsageError
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.report import period_of
 from seatrial.show.web.state.server_state import ServerState
-from tests.programs import Workplace
+from tests.programs import Workplace, until
 from tests.show.web import frost
 from tests.show.web.served import Served
 
@@ -26,7 +26,15 @@ from .kept import keep
 HOUR = 3600
 YEAR = int(datetime(2010, 1, 1, tzinfo=UTC).timestamp())
 DAY = 24 * HOUR
-PAGES = ("/usage", "/usage/by", "/usage/waits", "/usage/failures", "/usage/imports")
+PAGES = (
+    "/usage",
+    "/usage/by",
+    "/usage/waits",
+    "/usage/failures",
+    "/usage/charges",
+    "/usage/losses",
+    "/usage/imports",
+)
 
 PLANTED = "zzz"
 """Stands in all that names people: none of it may be on a page."""
@@ -110,10 +118,39 @@ def test_what_was_used_is_told_with_its_gaps(served: Served) -> None:
     assert (failed["exit code 77"], failed["time limit"]) == (1, 1)
     apps = {row["application"]: row["jobs"] for row in shown["Applications"]["rows"]}
     assert apps["VASP"] == 15
-    for path in PAGES:
+    for path in set(PAGES) - {"/usage/losses"}:
         answer(served, path, machine="hopper")
         _, html = served.get(f"{path}?machine=hopper")
         assert "2010-11-17 00:00" in html and "2010-11-27 00:00" in html, f"{path}: no gap"
+
+
+def test_waits_charges_and_losses_have_pages(site: Workplace, served: Served) -> None:
+    shown = answer(served, "/usage/waits", size="1", walltime="", by="queue", machine="hopper")
+    _, html = served.get("/usage/waits?size=1&by=queue&machine=hopper")
+    assert shown["rows"][0]["queue"] == "regular" and "60 m" in html, html
+    charges = site.folder / "machines/charges.yaml"
+    charges.parent.mkdir(exist_ok=True)
+    charges.write_text("base: [{rate: 2}]\n")
+    described(site, charges="charges.yaml")
+    _, html = served.get("/usage/losses?machine=hopper")
+    assert "usage incident add" in html
+    words = ("--from", "2010-01-06T00:00Z", "--to", "2010-01-07T00:00Z", "--cause", "hardware")
+    done = site.seatrial("usage", "incident", "add", "burnt", "-m", "hopper", *words)
+    assert done.code == 0, done.said
+
+    def charged() -> Any:  # the answer of before is shown until there is a new one
+        return answer(served, "/usage/charges", machine="hopper")["Charges"]["total"]
+
+    until(lambda: charged()["jobs_without"] == 1, "the charges")  # of the one that waits
+    assert float(charged()["charge"]) == 2 * charged()["core_seconds"] / HOUR
+    until(lambda: answer(served, "/usage/losses", machine="hopper"), "the losses")
+    (lost,) = answer(served, "/usage/losses", machine="hopper").values()
+    assert (lost["total"]["jobs"], lost["total"]["core_seconds"]) == (1, 48 * HOUR)
+    report = site.seatrial("usage", "report", "2010", "-m", "hopper", "-o", "told.md")
+    assert report.code == 0, report.said
+    text = (site.folder / "told.md").read_text()
+    assert "## Charges by month" in text and "## Losses by cause" in text
+    assert PLANTED not in text
 
 
 def test_each_question_has_an_address_json_and_csv(served: Served) -> None:

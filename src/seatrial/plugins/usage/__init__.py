@@ -71,7 +71,8 @@ def seatrial_tables() -> list[StoreTable]:
 @hookimpl
 def seatrial_pages() -> list[WebPage]:
     first = _page("", "overview", title="Usage")
-    return [first, *(_page(f"/{name}", name) for name in ("by", "waits", "failures", "imports"))]
+    others = ("by", "waits", "failures", "charges", "losses", "imports")
+    return [first, *(_page(f"/{name}", name) for name in others)]
 
 
 def _page(path: str, function: str, title: str = "") -> WebPage:

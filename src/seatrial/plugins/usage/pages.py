@@ -7,7 +7,7 @@ of programs, and where files lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -17,23 +17,27 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.plugins.usage import NEWS
 from seatrial.plugins.usage.answer_page import usage_page
-from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, context_of
+from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, Context, context_of
+from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
 from seatrial.plugins.usage.document import Answers
 from seatrial.plugins.usage.gaps import imports_page
 from seatrial.plugins.usage.questions import Measure, Question, parse_by, parse_condition
+from seatrial.plugins.usage.report import NO_INCIDENT, losses_of_machines
 from seatrial.plugins.usage.settings import settings_of
+from seatrial.plugins.usage.waits_page import Like, parse_size, waits_page
+from seatrial.results import notes
 from seatrial.results.store.schema import Store
-from seatrial.show.page import Link, Page
+from seatrial.show.page import Column, Link, Page, Section, Table
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
-from seatrial.units import SECOND_NS
+from seatrial.units import SECOND_NS, seconds
 
 NAMING = frozenset({"user", "account"})
 """What jobs are told apart by that names people."""
 
 MEASURES: tuple[Measure, ...] = ("hours", "jobs", "users", "waits", "failures", "energy")
-TOP = 12
+TOP, MOST = 12, 60  # rows of a part, and of a page that is about one question
 MONTHS = 12
 
 UNNAMED = (
@@ -74,9 +78,29 @@ class Asked(NamedTuple):
             names=self.names,
         )
 
+    def context(self) -> Context:
+        """Return what the files of the machines say."""
+        return context_of(self.machines)
+
     def page(self, store: Store, question: Question) -> Page:
         """Return the answer to a question about them."""
-        return usage_page(store, question, context_of(self.machines))
+        return usage_page(store, question, self.context())
+
+    def answers(self, title: str, store: Store, by: Mapping[str, str], of: Measure) -> Page:
+        """Return several questions of one kind, by their titles, as one page."""
+        return joined(
+            title,
+            [
+                (name, "", self.page(store, self.question(attribute, of=of)))
+                for name, attribute in by.items()
+            ],
+        )
+
+    def require_names(self, attributes: Iterable[str]) -> None:
+        """Raise UsageError for a question about people, where their names are not to be shown."""
+        naming = sorted(NAMING.intersection(attributes))
+        if naming and not self.names:
+            raise UsageError(f"{' and '.join(naming)}: {UNNAMED}")
 
 
 # ---- the pages -----------------------------------------------------------------------------------
@@ -94,7 +118,8 @@ def overview(state: ServerState, query: PageQuery) -> StudyView:
         ]
         pages = [(title, path, asked.page(store, question)) for title, path, question in parts]
         imported = imports_page(store, asked.machine)
-        return joined("Usage", [*pages, ("Imports", "/usage/imports", imported)])
+        page = joined("Usage", [*pages, ("Imports", "/usage/imports", imported)])
+        return replace(page, sections=[*page.sections, _MORE])
 
     return _study(state, query, "Usage", (), answer)
 
@@ -110,54 +135,88 @@ def by(state: ServerState, query: PageQuery) -> StudyView:
         Field("Where", "where", "application=g09", 22),
     ]
 
-    try:
-        names = parse_by([words])
-        naming = NAMING.intersection([*names, *(parse_condition(text).attribute for text in where)])
-    except UsageError as error:
-        raise BadQuery(str(error)) from None
+    names = _by(words, where)
+    told_by = [*names, *(parse_condition(text).attribute for text in where)]
 
     def answer(store: Store, asked: Asked) -> Page:
-        if naming and not asked.names:
-            raise UsageError(f"{' and '.join(sorted(naming))}: {UNNAMED}")
-        return asked.page(store, asked.question(*names, of=of, where=where, top=60))
+        asked.require_names(told_by)
+        return asked.page(store, asked.question(*names, of=of, where=where, top=MOST))
 
     return _study(state, query, f"Usage: {of}", fields, answer, of, words, where)
 
 
 def failures(state: ServerState, query: PageQuery) -> StudyView:
-    """Return how jobs ended: by cause, by month, and by size."""
+    """Return how jobs ended: by cause, month, size and application."""
+    parts = {
+        "By cause": "cause",
+        "By month": MONTH,
+        "By size": "size",
+        "By application": "application",
+    }
 
     def answer(store: Store, asked: Asked) -> Page:
-        parts = [
-            (title, "", asked.page(store, asked.question(name, of="failures")))
-            for title, name in (
-                ("By cause", "cause"),
-                ("By month", MONTH),
-                ("By size", "size"),
-                ("By application", "application"),
-            )
-        ]
-        return joined("Failures", parts)
+        return asked.answers("Failures", store, parts, "failures")
 
     return _study(state, query, "Usage: failures", (), answer)
 
 
 def waits(state: ServerState, query: PageQuery) -> StudyView:
-    """Return how long jobs waited: by month, size, queue and machine."""
+    """Return how long jobs waited: all by month, size, queue and machine; those like one."""
+    words, size, walltime = (query.text(name) for name in ("by", "size", "walltime"))
+    fields = [
+        Field("Nodes", "size", "3, 72cores", 10),
+        Field("Time limit", "walltime", "36h", 8),
+        Field("By", "by", "machine", 12, [MONTH, *ATTRIBUTES]),
+    ]
+    names = _by(words or "machine", ())
+    try:
+        like = Like(
+            size=parse_size(size, "nodes") if size else None,
+            walltime=seconds(walltime) if walltime else None,
+        )
+    except ValueError as error:
+        raise BadQuery(str(error)) from None
 
     def answer(store: Store, asked: Asked) -> Page:
-        parts = [
-            (title, "", asked.page(store, asked.question(name, of="waits")))
-            for title, name in (
-                ("By month", MONTH),
-                ("By size", "size"),
-                ("By queue", "queue"),
-                ("By machine", "machine"),
-            )
-        ]
-        return joined("Waits", parts)
+        asked.require_names(names)
+        if words or size or walltime:
+            return waits_page(store, asked.question(*names, of="waits"), asked.context(), like)
+        parts = {"By month": MONTH, "By size": "size", "By queue": "queue", "By machine": "machine"}
+        return asked.answers("Waits", store, parts, "waits")
 
-    return _study(state, query, "Usage: waits", (), answer)
+    return _study(state, query, "Usage: waits", fields, answer, words, size, walltime)
+
+
+def charges(state: ServerState, query: PageQuery) -> StudyView:
+    """Return what jobs are charged."""
+    words = query.text("by") or MONTH
+    names = _by(words, ())
+
+    def answer(store: Store, asked: Asked) -> Page:
+        asked.require_names(names)
+        question = ChargeQuestion(
+            by=names,
+            machine=asked.machine,
+            since=asked.since,
+            until=asked.until,
+            names=asked.names,
+            top=MOST,
+        )
+        return joined("Charges", [("Charges", "", charges_page(store, question))])
+
+    fields = [Field("By", "by", MONTH, 18, [MONTH, *ATTRIBUTES])]
+    return _study(state, query, "Usage: charges", fields, answer, words)
+
+
+def losses(state: ServerState, query: PageQuery) -> StudyView:
+    """Return what incidents cost."""
+
+    def answer(store: Store, asked: Asked) -> Page:
+        file = state.folder / notes.FILE
+        found = losses_of_machines(store, file, asked.machines, asked.since, asked.until)
+        return joined("Losses", found) if found else Page("Losses", [], summary=NO_INCIDENT)
+
+    return _study(state, query, "Usage: losses", (), answer)
 
 
 def imports(state: ServerState, query: PageQuery) -> StudyView:
@@ -195,6 +254,22 @@ def _lines(parts: Sequence[tuple[str, str, Page]]) -> Iterator[Sequence[object]]
                 yield name, number, title, value
 
 
+_MORE = Section(
+    "More",
+    [
+        Table(
+            [Column("Page"), Column("Shows")],
+            [
+                [Link("any question", "/usage/by"), "hours, jobs, users, energy by what you name"],
+                [Link("waits", "/usage/waits?size=3&walltime=36h"), "of jobs like one"],
+                [Link("charges", "/usage/charges"), "by the rules of the site"],
+                [Link("losses", "/usage/losses"), "what incidents cost"],
+            ],
+        )
+    ],
+)
+
+
 # ---- what is asked -------------------------------------------------------------------------------
 
 
@@ -214,51 +289,65 @@ def _study(
         Field("Since", "since", "2011-01-01, 90d", 12),
         Field("Until", "until", "now", 12),
     ]
-    asked = _asked(state.store(), query, machines)
+    asked = _asked(state, query, machines)
     view = StudyView(title=title, fields=fields, state="judged")
     if not machines:
         return replace(view, answer=Page(title, [], summary=NOTHING))
     key = ("usage", query.address, *options, *asked[:5])
-    found = state.studies.answer(key, asked.version, lambda: answer(state.store(), asked))
+
+    def judged() -> Page:
+        store = state.store()
+        return answer(store, _of_last_year(store, asked))
+
+    found = state.studies.answer(key, asked.version, judged)
     return replace(view, state=found.state, reason=found.reason, answer=found.value)
 
 
-def _asked(store: Store, query: PageQuery, machines: Sequence[str]) -> Asked:
-    """Return what a query asks. Without a span it is of the last twelve months that are known."""
+def _asked(state: ServerState, query: PageQuery, machines: Sequence[str]) -> Asked:
+    """Return what a query asks."""
     machine = query.choice("machine", ["", *machines])
-    since, until = (query.moment(name) // SECOND_NS for name in ("since", "until"))
     chosen = (machine,) if machine else tuple(machines)
-    if not since and not until:
-        since = _months_before(_known_until(store, chosen), MONTHS)
     return Asked(
         machine,
         chosen,
-        since,
-        until,
+        query.moment("since") // SECOND_NS,
+        query.moment("until") // SECOND_NS,
         bool(chosen) and all(settings_of(name).names_on_pages for name in chosen),
-        (_imports_mark(store), *(_files_mark(name) for name in chosen)),
+        (
+            _imports_mark(state.store()),
+            _changed(state.folder / notes.FILE),
+            *(_files_mark(name) for name in chosen),
+        ),
     )
+
+
+def _by(text: str, where: Sequence[str]) -> tuple[str, ...]:
+    """Return what jobs are told apart by. Raises BadQuery for that, and for conditions."""
+    try:
+        for condition in where:
+            parse_condition(condition)
+        return parse_by([text])
+    except UsageError as error:
+        raise BadQuery(str(error)) from None
+
+
+def _of_last_year(store: Store, asked: Asked) -> Asked:
+    """Return a question without a span as one about the last twelve months that are known."""
+    if asked.since or asked.until:
+        return asked
+    latest = store.rows("SELECT machine, max(until) FROM usage_imports GROUP BY machine")
+    until = max((until for name, until in latest if name in asked.machines), default=0)
+    if not until:
+        return asked
+    last = datetime.fromtimestamp(until - 1, asked.context().zone)
+    month = last.year * 12 + last.month - MONTHS
+    since = datetime(month // 12, month % 12 + 1, 1, tzinfo=last.tzinfo)
+    return asked._replace(since=int(since.timestamp()))
 
 
 def known_machines(store: Store) -> list[str]:
     """Return the machines of whose jobs something is known."""
     return [name for (name,) in store.rows("SELECT DISTINCT machine FROM usage_imports")]
-
-
-def _known_until(store: Store, machines: Sequence[str]) -> int:
-    """Return up to when the jobs of machines are known, in s; 0 if nothing is."""
-    latest = store.rows("SELECT machine, max(until) FROM usage_imports GROUP BY machine")
-    return max((until for name, until in latest if name in machines), default=0)
-
-
-def _months_before(time: int, months: int) -> int:
-    """Return when the month began that is so many months before a time, both in s. The month of
-    that time is the last one of them."""
-    if not time:
-        return 0
-    last = datetime.fromtimestamp(time - 1).astimezone()
-    number = last.year * 12 + last.month - months
-    return int(datetime(number // 12, number % 12 + 1, 1).timestamp())
 
 
 def _imports_mark(store: Store) -> Hashable:

@@ -10,19 +10,25 @@ file says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
+from pathlib import Path
+from time import time
 from typing import NamedTuple
 
 from seatrial import __version__
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import MONTH, Context, zone_name
+from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
 from seatrial.plugins.usage.document import Document
 from seatrial.plugins.usage.gaps import gaps, imports_page
+from seatrial.plugins.usage.loss_pages import LossQuestion, losses_of, losses_page
+from seatrial.plugins.usage.losses import incident_of
 from seatrial.plugins.usage.questions import Measure, Question
 from seatrial.plugins.usage.settings import settings_of
+from seatrial.results import notes
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Page, Section, Text
 
@@ -72,9 +78,19 @@ _CHAPTERS = (
 )
 
 
-def usage_report(store: Store, machine: str, period: Period, context: Context) -> Document:
-    """Return the report on a machine. Raises UsageError where nothing is known of the period."""
-    names = settings_of(machine).names_on_pages
+NO_INCIDENT = (
+    "No incident is recorded. `seatrial usage incident add` records one, and what it cost is told "
+    "here."
+)
+
+
+def usage_report(
+    store: Store, machine: str, period: Period, context: Context, incidents: Path
+) -> Document:
+    """Return the report on a machine. ``incidents``: the file of notes. Raises UsageError where
+    nothing is known of the period."""
+    settings = settings_of(machine)
+    names = settings.names_on_pages
     missing = gaps(store, machine, period.since, period.until)
     if missing and all(gap.since <= period.since and period.until <= gap.until for gap in missing):
         raise UsageError(
@@ -98,6 +114,13 @@ def usage_report(store: Store, machine: str, period: Period, context: Context) -
     opening = answer(first)
     chapters = [(first.title, opening)]
     chapters += [(each.title, _told(partial(answer, each))) for each in others]
+    if settings.charges:
+        question = ChargeQuestion(
+            by=(MONTH,), machine=machine, since=period.since, until=period.until, names=names
+        )
+        chapters.append(("Charges by month", _told(partial(charges_page, store, question))))
+    lost = losses_of_machines(store, incidents, [machine], period.since, period.until)
+    chapters += [("Losses by cause", page) for _, _, page in lost]
     chapters.append(("What was imported", imports_page(store, machine)))
     return Document(
         f"Usage of {machine} in {period.name}",
@@ -121,3 +144,24 @@ def _told(make: Callable[[], Page]) -> Page:
         return make()
     except UsageError as error:
         return Page("", [Section("", [Text(f"Not told: {error}", "notice")])])
+
+
+def losses_of_machines(
+    store: Store, file: Path, machines: Sequence[str], since: int, until: int
+) -> list[tuple[str, str, Page]]:
+    """Return what the incidents of each machine cost that began in a span (s; 0: no bound). Each
+    has a title, the address of its own page, and the answer; machines without any are left out."""
+    now = int(time())
+    known = [incident_of(note, now) for note in notes.read(file).notes if note.cause]
+    asked = LossQuestion(by=("cause",))
+    pages = []
+    for machine in machines:
+        incidents = [
+            each
+            for each in known
+            if each.machine == machine and since <= each.start < (until or each.start + 1)
+        ]
+        if incidents:
+            page = losses_page(losses_of(store, incidents, asked), asked)
+            pages.append((f"Losses of {machine}", "", page))
+    return pages

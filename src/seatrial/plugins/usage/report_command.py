@@ -18,6 +18,7 @@ from seatrial.plugins.usage.document import document_html, document_markdown
 from seatrial.plugins.usage.question_commands import parse_edges
 from seatrial.plugins.usage.report import period_of, usage_report
 from seatrial.plugins.usage.settings import name_of_machine
+from seatrial.results import notes
 from seatrial.units import count, show_bytes
 
 STDOUT = Path("-")
@@ -76,7 +77,7 @@ def command(
         remedy = "print the HTML to make a PDF" if file.suffix == ".pdf" else "name one of these"
         raise UsageError(f"{file}: a report ends in .html or .md; {remedy}")
     with opened(folders) as store:
-        document = usage_report(store, name, span, context)
+        document = usage_report(store, name, span, context, folders.trials / notes.FILE)
     text = write(document)
     if file == STDOUT:
         click.echo(text, nl=False)
