@@ -39,6 +39,9 @@ IMPORTS = (
     ),
     SubCommand("csv", f"{_HERE}.sources.table:command", "A table of jobs of any tool."),
     SubCommand("pbs", f"{_HERE}.sources.pbs:command", "An accounting log of PBS or Torque."),
+    SubCommand(
+        "gridengine", f"{_HERE}.sources.gridengine:command", "The accounting of Grid Engine."
+    ),
 )
 """``seatrial usage import``: the sources of jobs."""
 
