@@ -237,7 +237,9 @@ class Archive:
                 sha256=written.sha256,
             )
             if same := self._same(about):
-                return same
+                if self._is_sound(same):
+                    return self.headers()[same]
+                about = replace(about, replaces=same)
             name = name_of(about)
             if rejects.count:
                 self._publish(f"{name}{REJECTS}", _reject_lines(rejects, about.anonymous))
@@ -245,17 +247,26 @@ class Archive:
             self.headers()[name] = about
         return about
 
-    def _same(self, about: Segment) -> Segment | None:
-        """Return the segment that has the same rows of the same source, if there is one: all of
-        them ended, or were asked at the same time."""
-        for other in self.headers().values():
+    def _same(self, about: Segment) -> str:
+        """Return the name of the segment that has the same rows of the same source, "" if there is
+        none: all of them ended, or were asked at the same time."""
+        for name, other in self.headers().items():
             if (
                 other.sha256 == about.sha256
                 and _identity(other) == _identity(about)
                 and (not about.unfinished or other.asked == about.asked)
             ):
-                return other
-        return None
+                return name
+        return ""
+
+    def _is_sound(self, name: str) -> bool:
+        """Return whether all of a segment can be read."""
+        try:
+            for _ in self.lines(name):
+                break
+        except Damaged:
+            return False
+        return True
 
     def rewrite(
         self, name: str, keeps: Callable[[UserJob], bool], keeps_row: Callable[[Reject], bool]
@@ -373,9 +384,9 @@ def changing(trials: Path, *, adding: bool = False) -> Iterator[None]:
 
 
 def name_of(about: Segment) -> str:
-    """Return the name of a segment: by the time when its source was asked, then by its content."""
-    told = replace(about, imported=0, by="", version="")
-    digest = hashlib.sha256(msgspec.json.encode(told)).hexdigest()
+    """Return the name of a segment: by the time when its source was asked, then by its header, so
+    that no segment ever gets the name of one that was replaced."""
+    digest = hashlib.sha256(msgspec.json.encode(about)).hexdigest()
     return f"{about.asked:020}-{digest[:16]}{ENDING}"
 
 

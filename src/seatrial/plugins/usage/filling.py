@@ -8,11 +8,11 @@ when the store is brought up to date; it covers nothing.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -47,6 +47,8 @@ class StoredImport(Struct, frozen=True, kw_only=True):
     unfinished: int = 0
     rejects: int = 0
     removed: int = 0
+    #: The name of the segment in whose place it is.
+    replaces: str = ""
     #: Why its jobs are not in the store; "" where they are.
     fault: str = ""
 
@@ -56,6 +58,13 @@ IMPORTS = Table("usage_imports", StoredImport, primary_key="archive, machine, na
 _FIELDS = UserJob.__struct_fields__
 _StoredJob = defstruct("_StoredJob", JOBS.names)  # a row of JOBS: words are ids
 _Key = tuple[str, str]  # of a segment: its machine and its name
+
+
+class _Known(NamedTuple):
+    """What the store knows of a segment."""
+
+    replaces: str
+    fault: str
 
 
 # ---- bringing the store up to date ---------------------------------------------------------------
@@ -70,7 +79,7 @@ def fill(store: Store, trials: Path) -> None:
         store.notices.append(f"{error.filename}: cannot be read: {error.strerror}; jobs left out")
         return
     known = _known(store, place)
-    if there != known.keys() or any(known.values()):
+    if there != known.keys() or any(about.fault for about in known.values()):
         store.notices += _bring_up(store, trials, there, known)
 
 
@@ -84,39 +93,45 @@ def _segments(trials: Path) -> set[_Key]:
     return {(archive.machine, name) for archive in archives(trials) for name in archive.names()}
 
 
-def _known(store: Store, place: str) -> dict[_Key, str]:
-    """Return the segments that the store knows, each with its fault."""
-    sql = "SELECT machine, name, fault FROM usage_imports WHERE archive = ?"
-    return {(machine, name): fault for machine, name, fault in store.rows(sql, (place,))}
+def _known(store: Store, place: str) -> dict[_Key, _Known]:
+    """Return the segments that the store knows."""
+    sql = "SELECT machine, name, replaces, fault FROM usage_imports WHERE archive = ?"
+    return {(machine, name): _Known(*about) for machine, name, *about in store.rows(sql, (place,))}
 
 
 def _bring_up(
-    store: Store, trials: Path, there: set[_Key], known: dict[_Key, str]
+    store: Store, trials: Path, there: set[_Key], known: dict[_Key, _Known]
 ) -> Iterator[str]:
     """Bring in new segments, take out replaced ones; yield notices. A segment that the store has
     and that is gone stays."""
-    new = there - {key for key, fault in known.items() if not fault}
-    headers, faults = _headers(trials, new)
+    sound = {key for key, about in known.items() if not about.fault}
+    headers, faults = _headers(trials, there - sound)
     replaced = _replaced(headers)
-    if any(key in known and not known[key] for key in replaced):
+    if replaced & sound:
         _empty(store)
         known = {}
         headers, faults = _headers(trials, there)
         replaced = _replaced(headers)
+    replaced |= _replaced(known)
     for key in sorted(headers.keys() - replaced, key=lambda key: key[1]):
         try:
             _bring_in(store, trials, key, headers[key])
         except Damaged as error:
             faults[key] = str(error)
+    faults = {key: fault for key, fault in faults.items() if key not in replaced}
     _keep_faults(store, trials, faults)
     for fault in faults.values():
-        yield f"{fault}; its jobs are left out: import them again"
-    yield from _lost(store, trials, known, known.keys() - there - replaced)
+        yield f"{fault}; its jobs are left out: import them again, and remove it"
+    gone = known.keys() - there - replaced
+    _forget_faults(store, trials, list({*gone, *replaced} & known.keys() - sound))
+    for machine, name in sorted(gone & sound):
+        file = Archive(trials, machine).folder / name
+        yield f"{file}: is gone; put it back: a rebuilt store leaves its jobs out"
 
 
-def _replaced(headers: dict[_Key, Segment]) -> set[_Key]:
+def _replaced(segments: Mapping[_Key, Segment | _Known]) -> set[_Key]:
     """Return the segments in whose place others are."""
-    return {(machine, about.replaces) for (machine, _), about in headers.items() if about.replaces}
+    return {(machine, about.replaces) for (machine, _), about in segments.items() if about.replaces}
 
 
 def _empty(store: Store) -> None:
@@ -126,17 +141,6 @@ def _empty(store: Store) -> None:
         writer.lock(LOCK)
         for table in (JOBS, WORD_TABLE, IMPORTS):
             writer.execute(f"DELETE FROM {table.name}")
-
-
-def _lost(
-    store: Store, trials: Path, known: dict[_Key, str], gone: Collection[_Key]
-) -> Iterator[str]:
-    """Yield what is to be said of segments that are gone. Those that could not be read are
-    forgotten."""
-    _forget_faults(store, trials, [key for key in gone if known[key]])
-    for machine, name in sorted(key for key in gone if not known[key]):
-        file = Archive(trials, machine).folder / name
-        yield f"{file}: is gone; put it back: a rebuilt store leaves its jobs out"
 
 
 def _headers(trials: Path, keys: Collection[_Key]) -> tuple[dict[_Key, Segment], dict[_Key, str]]:

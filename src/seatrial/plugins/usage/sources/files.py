@@ -27,17 +27,24 @@ class OpenedFile(NamedTuple):
 
 @contextlib.contextmanager
 def opened_text(path: Path) -> Iterator[OpenedFile]:
-    """Open a file as text. Letters that are no UTF-8 are kept as U+FFFD. Raises UsageError, also
-    while it is read, where it is none, or is cut short: nothing of it is imported then."""
+    """Open a file as text. Letters that are no UTF-8 are kept as U+FFFD. Raises UsageError. What
+    reads it does so within `reading`."""
+    with reading(path), open_regular(path) as file:
+        written = os.fstat(file.fileno()).st_mtime_ns
+        start = file.peek(512)[:512]
+        compressed = start.startswith(_GZIP)
+        if b"\0" in start and not compressed:
+            raise UsageError(f"{path}: is no text; name a text file, or one made by gzip")
+        data = gzip.GzipFile(fileobj=file) if compressed else file
+        yield OpenedFile(io.TextIOWrapper(data, "utf-8", "replace", newline=""), written)
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Raise UsageError where a file cannot be read or is cut short: nothing of it is imported
+    then."""
     try:
-        with open_regular(path) as file:
-            written = os.fstat(file.fileno()).st_mtime_ns
-            start = file.peek(512)[:512]
-            compressed = start.startswith(_GZIP)
-            if b"\0" in start and not compressed:
-                raise UsageError(f"{path}: is no text; name a text file, or one made by gzip")
-            data = gzip.GzipFile(fileobj=file) if compressed else file
-            yield OpenedFile(io.TextIOWrapper(data, "utf-8", "replace", newline=""), written)
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(
             f"{path}: is damaged or cut short: {error}; nothing of it was imported"
@@ -49,8 +56,9 @@ def opened_text(path: Path) -> Iterator[OpenedFile]:
 def lines_of(path: Path, text: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers. Raises UsageError for one that no log has."""
     number = 0
-    while line := text.readline(LONGEST_LINE):
-        number += 1
-        if len(line) == LONGEST_LINE:
-            raise UsageError(f"{path}:{number}: has {LONGEST_LINE} characters or more: no log")
-        yield number, line
+    with reading(path):
+        while line := text.readline(LONGEST_LINE):
+            number += 1
+            if len(line) == LONGEST_LINE:
+                raise UsageError(f"{path}:{number}: has {LONGEST_LINE} characters or more: no log")
+            yield number, line

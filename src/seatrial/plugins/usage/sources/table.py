@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -27,7 +28,7 @@ from seatrial.model.file_model import FileModel, doc
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob
-from seatrial.plugins.usage.sources.files import opened_text
+from seatrial.plugins.usage.sources.files import lines_of, opened_text
 from seatrial.plugins.usage.sources.times import Moment, NoZone, time_reader, zone_of
 from seatrial.units import listed, span_of
 
@@ -155,9 +156,10 @@ class JobTable:
             yield Batch(jobs, str(self.path), opened.written, given)
 
     def _jobs(self, text: io.TextIOWrapper, machine: str, rejects: Rejects) -> Iterator[UserJob]:
-        first = text.readline().removeprefix("\ufeff")
+        lines = (line for _, line in lines_of(self.path, text))
+        first = next(lines, "").removeprefix("\ufeff")
         delimiter = self.about.delimiter or max(",;|\t", key=first.count)
-        reader = csv.reader(_Rest(first, text), delimiter=delimiter)
+        reader = csv.reader(chain([first], lines), delimiter=delimiter)
         seen = set[int]()
         try:
             head = [cell.strip() for cell in next(reader, [])]
@@ -208,18 +210,6 @@ class JobTable:
         if faults:
             raise InvalidFiles(faults)
         return {field: head.index(name) for field, name in columns.items()}
-
-
-class _Rest(Iterable[str]):
-    """The lines of a text of which the first was read."""
-
-    def __init__(self, first: str, rest: Iterable[str]) -> None:
-        self._first = first
-        self._rest = rest
-
-    def __iter__(self) -> Iterator[str]:
-        yield self._first
-        yield from self._rest
 
 
 def _row_text(cells: Sequence[str], delimiter: str) -> str:
