@@ -42,6 +42,7 @@ SCRIPTS = (
     "sustained",
     "tune",
     "web",
+    "whatif",
 )
 
 

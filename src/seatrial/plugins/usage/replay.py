@@ -48,7 +48,7 @@ Unit = Literal["nodes", "cores"]
 COLUMNS = frozenset(
     (
         *("machine", "job", "submitted", "attempt", "eligible", "started", "ended", "suspended_s"),
-        *("limit_s", "state", "user", "queue", "reservation", "nodes", "cores"),
+        *("limit_s", "state", "user", "queue", "reservation", "nodes", "cores", "asked"),
     )
 )
 """The columns of jobs that a record needs."""
@@ -291,7 +291,9 @@ def _times(jobs: Jobs, until: int, remarks: list[str]) -> tuple[Ints, Ints, Ints
         )
     running = ended == NONE
     if running.any():
-        run = np.where(running, np.maximum(limit, until - starts), run)
+        asked = jobs.numbers["asked"]
+        known = np.where(asked > 0, np.minimum(asked, until), until)
+        run = np.where(running, np.maximum(limit, known - starts), run)
         remarks.append(f"{count(int(running.sum()), 'job')} not over: they run to their time limit")
     return starts, run, np.maximum(np.maximum(limit, run), 1)
 

@@ -20,11 +20,12 @@ from math import ceil
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Floats, Indices, Ints, np
 from seatrial.plugins.usage.attributes import ATTRIBUTES, Context
+from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, read_jobs
 from seatrial.plugins.usage.questions import matching, parse_condition
 from seatrial.plugins.usage.replay import (
@@ -90,8 +91,8 @@ class Question(Struct, frozen=True, kw_only=True):
 # ---- answers -----------------------------------------------------------------------------------
 
 
-class Effect(Struct, frozen=True, kw_only=True):
-    """A quantity of the waits of a group, in s. What the replay cannot tell is None."""
+class Off(Struct, frozen=True, kw_only=True):
+    """A quantity of waits, as it was and replayed, in s."""
 
     actual: float
     replayed: float
@@ -99,6 +100,11 @@ class Effect(Struct, frozen=True, kw_only=True):
     error: float | None
     #: How much of that is an offset that more jobs would not make smaller.
     offset: float | None
+
+
+class Effect(Off, frozen=True, kw_only=True):
+    """The same with a change. What the replay cannot tell is None."""
+
     changed: float | None = None
     change: float | None = None
     low: float | None = None
@@ -109,8 +115,16 @@ class Effect(Struct, frozen=True, kw_only=True):
     same: bool = False
 
 
+class Judged(Struct, frozen=True, kw_only=True):
+    """Jobs of the second half, by which a replay is judged."""
+
+    title: str
+    jobs: int
+    waits: Mapping[Quantity, Off]
+
+
 class Group(Struct, frozen=True, kw_only=True):
-    """Jobs that are looked at together."""
+    """Jobs whose waits are told with the change."""
 
     title: str
     machine: str
@@ -143,7 +157,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     until: int
     #: From when on jobs judge the replay, in s.
     half: int
-    groups: Sequence[Group]
+    groups: Sequence[Judged]
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -169,8 +183,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 # ---- quantities of waits -----------------------------------------------------------------------
 
-RESAMPLES = 300
-BINS = 400
+RESAMPLES = 200
+BINS = 300
 SEED = 20100301
 WEEK = 7 * DAY
 MANY_DAYS = 112
@@ -197,28 +211,33 @@ def quantities(seconds: Ints) -> Floats:
 
 
 class _Blocks:
-    """Resamples of blocks of time, for waits of the same jobs."""
+    """Resamples of blocks of time, for waits of the same jobs: as many as there are, or ``drawn``
+    for what is to be said of so many."""
 
-    def __init__(self, times: Ints, length: int) -> None:
+    def __init__(self, times: Ints, length: int, drawn: int = 0) -> None:
         self.names, self.of_job = np.unique(times // length, return_inverse=True)
-        self._rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(SEED)
         number = len(self.names)
-        self._drawn = self._rng.multinomial(number, np.full(number, 1 / number), RESAMPLES)
+        share = np.full(number, 1 / number)
+        self._drawn = rng.multinomial(drawn or number, share, RESAMPLES)
 
     def resampled(self, seconds: Ints) -> Floats:
         """Return the quantities of resamples, shape (RESAMPLES, 3): of blocks, which are the same
         for all waits of these jobs, and of courses."""
         courses, number = len(seconds), len(self.names)
         rng = np.random.default_rng([SEED, courses])
-        drawn = rng.multinomial(courses, np.full(courses, 1 / courses), RESAMPLES)
-        weights = (drawn[:, :, None] * self._drawn[:, None, :]).reshape(RESAMPLES, -1).astype(float)
-        ends = np.unique(np.quantile(seconds, np.linspace(0, 1, BINS), method="inverted_cdf"))
+        of_courses = rng.multinomial(courses, np.full(courses, 1 / courses), RESAMPLES)
+        weights = (
+            (of_courses[:, :, None] * self._drawn[:, None, :]).reshape(RESAMPLES, -1).astype(float)
+        )
+        ranks = np.linspace(0, seconds.size - 1, BINS).astype(int)
+        ends = np.unique(np.sort(seconds, axis=None)[ranks])
         cell = np.arange(courses)[:, None] * number + self.of_job
         place = cell * len(ends) + np.searchsorted(ends, seconds)
         shape = (courses * number, len(ends))
         histogram = np.bincount(place.ravel(), minlength=shape[0] * shape[1]).reshape(shape)
         sums = np.bincount(cell.ravel(), seconds.ravel().astype(float), minlength=shape[0])
-        reached = np.cumsum(weights @ histogram, axis=1)
+        reached = np.cumsum(weights.astype(np.float32) @ histogram.astype(np.float32), axis=1)
         total = reached[:, -1]
         columns = [ends[(reached >= share * total[:, None]).argmax(axis=1)] for share in _SHARES]
         return np.stack([*columns, weights @ sums / total], axis=1).astype(float)
@@ -231,71 +250,66 @@ class _Error(NamedTuple):
     offset: Floats
 
 
-def _error(actual: Waits, replayed: Waits, length: int) -> _Error | None:
-    """Return how far the replay is off for some jobs; None if they are too few."""
+def _error(actual: Waits, replayed: Waits, length: int, drawn: int = 0) -> _Error | None:
+    """Return how far the replay is off for some jobs; None if they are too few. ``drawn``: for a
+    time of so many blocks, in place of all."""
     if len(actual.times) < FEW_JOBS:
         return None
-    blocks = _Blocks(actual.times, length)
+    blocks = _Blocks(actual.times, length, drawn)
     if len(blocks.names) < FEW_BLOCKS:
         return None
     offset = quantities(replayed.seconds) - quantities(actual.seconds)
-    drawn = blocks.resampled(replayed.seconds) - blocks.resampled(actual.seconds)
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    off = blocks.resampled(replayed.seconds) - blocks.resampled(actual.seconds)
+    low, high = np.quantile(off, [0.025, 0.975], axis=0)
     return _Error(np.max(np.abs([low, high, offset]), axis=0), np.abs(offset))
 
 
-class _Compared(NamedTuple):
-    """The waits of a group: as they were, replayed, and replayed with the change."""
-
-    actual: Waits
-    before: Waits
-    after: Waits
+def _off(actual: Waits, replayed: Waits, errors: Sequence[_Error | None]) -> dict[Quantity, Off]:
+    """Return quantities as they were and replayed. ``errors``: of all replays that they rest on;
+    they add."""
+    was, again = quantities(actual.seconds).tolist(), quantities(replayed.seconds).tolist()
+    known = [error for error in errors if error is not None]
+    are_known = len(known) == len(errors)
+    return {
+        name: Off(
+            actual=was[place],
+            replayed=again[place],
+            error=sum(float(each.bound[place]) for each in known) if are_known else None,
+            offset=sum(float(each.offset[place]) for each in known) if are_known else None,
+        )
+        for place, name in enumerate(QUANTITIES)
+    }
 
 
 def _effects(
-    group: _Compared, errors: Sequence[_Error | None], length: int
+    off: Mapping[Quantity, Off], before: Waits, after: Waits, length: int
 ) -> dict[Quantity, Effect]:
-    """Return the effects on a group. ``errors``: of all replays that its change rests on; they
-    add."""
-    actual, before = quantities(group.actual.seconds), quantities(group.before.seconds)
-    after = quantities(group.after.seconds)
-    known = [error for error in errors if error is not None]
-    bound = offset = np.full(len(QUANTITIES), np.nan)
-    if len(known) == len(errors):
-        bound = np.sum([error.bound for error in known], axis=0)
-        offset = np.sum([error.offset for error in known], axis=0)
-    blocks = _Blocks(group.before.times, length)
-    drawn = blocks.resampled(group.after.seconds) - blocks.resampled(group.before.seconds)
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
-    same = bool((group.before.seconds == group.after.seconds).all())
+    """Return what a change does to quantities, where that is larger than the replay's error."""
+    blocks = _Blocks(before.times, length)
+    drawn = blocks.resampled(after.seconds) - blocks.resampled(before.seconds)
+    ends = np.quantile(drawn, [0.025, 0.975], axis=0).T.tolist()
+    same = bool((before.seconds == after.seconds).all())
     found: dict[Quantity, Effect] = {}
-    for place, name in enumerate(QUANTITIES):
-        effect = Effect(
-            actual=float(actual[place]),
-            replayed=float(before[place]),
-            error=None if np.isnan(bound[place]) else float(bound[place]),
-            offset=None if np.isnan(offset[place]) else float(offset[place]),
-            same=same,
+    for name, changed, (low, high) in zip(
+        QUANTITIES, quantities(after.seconds).tolist(), ends, strict=True
+    ):
+        was = off[name]
+        change = changed - was.replayed
+        low, high = min(low, change), max(high, change)
+        reason = (
+            "no job starts at another time"
+            if same
+            else _not_told(was, change, (low, high), len(blocks.names), length)
         )
-        change = float(after[place] - before[place])
-        ends = (min(float(low[place]), change), max(float(high[place]), change))
-        reason = _not_told(effect, change, ends, len(blocks.names), length)
-        found[name] = (
-            replace(effect, reason=reason)
-            if reason
-            else replace(
-                effect, changed=float(after[place]), change=change, low=ends[0], high=ends[1]
-            )
-        )
+        told: dict[str, float] = {"changed": changed, "change": change, "low": low, "high": high}
+        found[name] = Effect(**asdict(was), **({} if reason else told), reason=reason, same=same)
     return found
 
 
 def _not_told(
-    effect: Effect, change: float, ends: tuple[float, float], blocks: int, length: int
+    effect: Off, change: float, ends: tuple[float, float], blocks: int, length: int
 ) -> str:
     """Return why a change is not told, and what would be needed; "" if it is told."""
-    if effect.same:
-        return "no job starts at another time"
     if effect.error is None or effect.offset is None:
         return (
             f"how far the replay is off is not known: the second half has fewer than {FEW_JOBS} "
@@ -355,10 +369,10 @@ class Side(NamedTuple):
     def actual(self, chosen: Bools) -> Waits:
         return self.waits(chosen, self.record.starts[None, :])
 
-    def error(self, chosen: Bools, length: int) -> _Error | None:
+    def error(self, chosen: Bools, length: int, drawn: int = 0) -> _Error | None:
         """Return how far the replay is off, by jobs of the second half."""
         those = chosen & self.record.counted & self.late
-        return _error(self.actual(those), self.waits(those), length)
+        return _error(self.actual(those), self.waits(those), length, drawn)
 
 
 def _sides(store: Store, question: Question, context: Context) -> list[Side]:
@@ -573,11 +587,22 @@ def what_if(store: Store, question: Question, context: Context) -> Answer:
     UsageError for what cannot be asked."""
     sides = _sides(store, question, context)
     length = _block_length(sides[0].record)
-    remarks = [f"{side.record.machine}: {text}" for side in sides for text in side.record.remarks]
+    remarks = [text for side in sides for text in _missing(store, side.record)]
+    remarks += [f"{side.record.machine}: {text}" for side in sides for text in side.record.remarks]
     if not question.to:
         return _on_its_own(question, sides[0], remarks, length)
     chosen = _movable(question, sides[0], context)
     return _moved(question, sides[0], sides[1], chosen, remarks, length)
+
+
+def _missing(store: Store, record: Record) -> list[str]:
+    """Return what was not imported of the time that is replayed."""
+    found = gaps(store, record.machine, record.since, record.until)
+    more = [f"{record.machine}: and {len(found) - MAX_GAPS} more gaps"] if found[MAX_GAPS:] else []
+    return [gap.sentence for gap in found[:MAX_GAPS]] + more
+
+
+MAX_GAPS = 5
 
 
 def _block_length(record: Record) -> int:
@@ -593,8 +618,11 @@ def _on_its_own(question: Question, side: Side, remarks: list[str], length: int)
     change = _restarted(side, stays, policy, _drained(question, side, policy.total))
     counted = record.counted & stays
     groups = [
-        _group(title, side, chosen, change.starts, [side.error(chosen, length)], length)
-        for title, chosen in _by_size(record, counted)
+        *_around_drains(question, side, counted, change.starts),
+        *(
+            _group(title, side, chosen, change.starts, [side.error(chosen, length)], length)
+            for title, chosen in _by_size(record, counted)
+        ),
     ]
     return Answer(
         question=question,
@@ -605,6 +633,29 @@ def _on_its_own(question: Question, side: Side, remarks: list[str], length: int)
         moved=None,
         remarks=remarks,
     )
+
+
+AFTERWARDS = 2
+"""So many times its length a drain is felt after its end, at most."""
+
+
+def _around_drains(question: Question, side: Side, counted: Bools, starts: Ints) -> Iterator[Group]:
+    """Yield the jobs that a drain may hold up: those that are eligible at most a usual time limit
+    before it, in it, or for some time afterwards. How far the replay is off is told of so many days
+    of the second half."""
+    if not question.drains:
+        return
+    work = side.record.load.work
+    ahead = int(np.quantile(work.limit, 0.9))
+    felt = np.zeros(len(work.limit), dtype=bool)
+    for drain in question.drains:
+        last = drain.end + AFTERWARDS * (drain.end - drain.begin)
+        felt |= (side.times >= drain.begin - ahead) & (side.times < last)
+    chosen = counted & felt
+    if chosen.any():
+        days = len(np.unique(side.times[chosen] // DAY))
+        error = side.error(counted, DAY, drawn=days)
+        yield _group("jobs that the outage may hold up", side, chosen, starts, [error], DAY)
 
 
 def _by_size(record: Record, counted: Bools) -> Iterator[tuple[str, Bools]]:
@@ -624,12 +675,13 @@ def _group(
     errors: Sequence[_Error | None],
     length: int,
 ) -> Group:
-    compared = _Compared(side.actual(chosen), side.waits(chosen), side.waits(chosen, starts))
+    before = side.waits(chosen)
+    off = _off(side.actual(chosen), before, errors)
     return Group(
         title=title,
         machine=side.record.machine,
         jobs=int(chosen.sum()),
-        effects=_effects(compared, errors, length),
+        effects=_effects(off, before, side.waits(chosen, starts), length),
     )
 
 
@@ -747,10 +799,13 @@ def _memory_of_core(machine: str) -> float:
 
 def _calibration(side: Side, length: int) -> Calibration:
     record = side.record
-    judged = record.counted & side.late
     groups = [
-        _group(title, side, chosen, side.starts, [side.error(chosen, length)], length)
-        for title, chosen in _by_size(record, judged)
+        Judged(
+            title=title,
+            jobs=int(chosen.sum()),
+            waits=_off(side.actual(chosen), side.waits(chosen), [side.error(chosen, length)]),
+        )
+        for title, chosen in _by_size(record, record.counted & side.late)
     ]
     return Calibration(
         machine=record.machine,
@@ -825,6 +880,8 @@ def _title(question: Question, moved: int) -> str:
         parts.append(f"{question.machine} had {abs(question.add)} {question.add_unit} {verb}")
     if question.policy:
         parts.append(f"{question.machine} started jobs by {question.policy}")
-    if question.drains:
-        parts.append(f"{question.machine} was drained {count(len(question.drains), 'time')}")
+    for drain in question.drains:
+        nodes = count(drain.nodes, "node") if drain.nodes else "all nodes"
+        begin, end = minute(drain.begin), minute(drain.end)
+        parts.append(f"{nodes} of {question.machine} were drained from {begin} to {end}")
     return "What if " + ", and ".join(parts) + "?"

@@ -256,7 +256,7 @@ def _off_by(one: Calibration) -> str:
     """Return how far a replay is off, as a sentence."""
     every = one.groups[0]
     judged = f"{every.jobs:,} jobs from {_day(one.half)} on, to which it was not fitted"
-    errors = {name: effect.error for name, effect in every.effects.items()}
+    errors = {name: off.error for name, off in every.waits.items()}
     if errors["median"] is None:
         return (
             f"How far the replay of {one.machine} is off from what happened is not known: it is "
@@ -304,10 +304,10 @@ def _calibration_table(one: Calibration) -> Table:
         [
             group.title,
             group.jobs,
-            _time(group.effects["median"].actual),
-            _time(group.effects["median"].replayed),
-            _time(group.effects["median"].error) or "unknown",
-            _time(group.effects["90 %"].error) or "unknown",
+            _time(group.waits["median"].actual),
+            _time(group.waits["median"].replayed),
+            _time(group.waits["median"].error) or "unknown",
+            _time(group.waits["90 %"].error) or "unknown",
         ]
         for group in one.groups
     ]
