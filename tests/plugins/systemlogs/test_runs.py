@@ -137,4 +137,8 @@ def test_logs_that_a_killed_driver_left_are_read_later(place: Workplace) -> None
         driving.send(signal.SIGINT)
         assert driving.end().code == 0, driving.said
     assert place.count(TrialEnded, tag="u") == 1 and place.count(LogsRead, tag="u") == 0
+    with Served(place.trials) as served:
+        (run,) = (event.run_id for event in place.events("u", RunJudged))
+        (fault,) = served.json(f"/runs/u/{run}")["system_logs"]["faults"]
+        assert fault.startswith("not read, as its driver ended before")
     assert "1  of u: not read, as its driver ended before" in place.seatrial("logs").out

@@ -19,6 +19,7 @@ from msgspec.structs import asdict
 
 from seatrial.errors import UsageError
 from seatrial.execute.trial_record import Record
+from seatrial.hooks import value_of
 from seatrial.model import codes
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.plugins.systemlogs.reading import rules_for
@@ -327,16 +328,20 @@ def _summary(found: Logs) -> str:
     return said + "."
 
 
+def _not_read(trial: str) -> str:
+    return (
+        "not read, as its driver ended before, or still waits; "
+        f"`seatrial syslog --unread {trial}` reads them"
+    )
+
+
 _FAULTS = (Column("Runs", "count"), Column("What, and why", fold=True))
 
 
 def _faults_parts(runs: Iterable[ReadRun], unread: Mapping[str, int]) -> Iterator[Part]:
     faults = Counter(fault for run in runs for fault in dict.fromkeys(run.faults))
     for trial, number in unread.items():
-        remedy = f"`seatrial syslog --unread {trial}` reads them"
-        faults[f"of {trial}: not read, as its driver ended before, or still waits; {remedy}"] = (
-            number
-        )
+        faults[f"of {trial}: {_not_read(trial)}"] = number
     if faults:
         told = faults.most_common(MAX_FAULTS)
         rows: list[list[Cell]] = [[number, fault] for fault, number in told]
@@ -527,7 +532,7 @@ def of_run(store: Store, run: RunRow, record: Record | None) -> RunLogs | None:
     sql = "SELECT source, since, until, lines, faults FROM systemlogs_reads WHERE run = ?"
     sources = store.rows(f"{sql} ORDER BY source", [run.row])
     if not sources:
-        return None
+        return _unread_logs(run, record)
     shapes = _shapes_of_run(store, run.row)
     return RunLogs(
         lines=sum(lines for _, _, _, lines, _ in sources),
@@ -539,6 +544,16 @@ def of_run(store: Store, run: RunRow, record: Record | None) -> RunLogs | None:
         faults=[
             f"{source}: {fault}" for source, *_, faults in sources for fault in faults.splitlines()
         ],
+    )
+
+
+def _unread_logs(run: RunRow, record: Record | None) -> RunLogs | None:
+    """Return what is said of a run whose logs were not read; None if there is nothing to read."""
+    has_logs = record is not None and bool(value_of(record.machine, "logs", list))
+    if not has_logs or run.judged is None or run.job_started is None:
+        return None
+    return RunLogs(
+        lines=0, since=0, until=0, findings=[], shapes=[], unkept=0, faults=[_not_read(run.trial)]
     )
 
 
