@@ -40,6 +40,7 @@ SCRIPTS = (
     "plot",
     "sinks",
     "sustained",
+    "system_logs",
     "tune",
     "web",
     "whatif",

@@ -44,7 +44,7 @@ from seatrial.plugins.systemlogs.reading import (
     read_files,
     rules_for,
 )
-from seatrial.plugins.systemlogs.shapes import VALUE, shape_of
+from seatrial.plugins.systemlogs.shapes import VALUE, shapes_of
 from seatrial.units import SECOND_NS, count, listed, show_seconds
 
 HOUR_S = 3600
@@ -178,14 +178,13 @@ class LogReader(RunReader):
         by_shape: dict[str, Counter[str]] = defaultdict(Counter)
         texts: dict[str, str] = {}
         for one in read:
-            shapes: dict[bytes, str] = {}
+            keys = list(dict.fromkeys(key for key, _ in one.counts.keys))
+            found = shapes_of([one.texts[key] for key in keys])
+            shapes = dict(zip(keys, found, strict=True))
             for (key, node), lines in one.counts.keys.items():
-                if key not in shapes:
-                    text = shape_of(one.texts[key])
-                    text = owner.sub(VALUE, text) if owner else text
-                    shapes[key] = _id_of(text)
-                    texts[shapes[key]] = text
-                by_shape[shapes[key]][node] += lines
+                text = owner.sub(VALUE, shapes[key]) if owner else shapes[key]
+                texts[_id_of(text)] = text
+                by_shape[_id_of(text)][node] += lines
         seen = [
             ShapeSeen(shape, nodes.total(), "" if len(nodes) == len(run.nodes) else fold(nodes))
             for shape, nodes in by_shape.items()

@@ -124,7 +124,7 @@ def _check_source(source: LogSource, at: Location) -> None:
 # Time stamps of log lines, as seconds since 1970.
 #
 #     stamps = TimeStamps("syslog", ZoneInfo("Europe/Berlin"), near=1767225600)
-#     stamps.seconds(b"Dec 31 23:59:58", b"")      # of the year that is nearest to `near`
+#     stamps.seconds(b"Dec 31 23:59:58")      # of the year that is nearest to `near`
 
 
 _MONTHS = {
@@ -161,10 +161,10 @@ class TimeStamps:
         self._form = form
         self._zone = zone
         self._near = near
-        self._known: dict[tuple[bytes, bytes], int | None] = {}
+        self._known: dict[tuple[bytes, bytes | None], int | None] = {}
 
-    def seconds(self, time: bytes, zone: bytes) -> int | None:
-        """Return the time of a stamp; None if it is none. ``zone``: its offset from UTC, or b""."""
+    def seconds(self, time: bytes, zone: bytes | None = None) -> int | None:
+        """Return the time of a stamp; None if it is none. ``zone``: its offset from UTC."""
         key = time, zone
         if key not in self._known:
             if len(self._known) >= _MOST_STAMPS:
@@ -172,7 +172,7 @@ class TimeStamps:
             self._known[key] = self._read(time, zone)
         return self._known[key]
 
-    def _read(self, time: bytes, zone: bytes) -> int | None:
+    def _read(self, time: bytes, zone: bytes | None) -> int | None:
         try:
             if self._form == "epoch":
                 return int(time)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from seatrial.lazy import np
 
@@ -97,9 +97,20 @@ def masked(lines: bytes) -> bytes:
 
 def shape_of(text: bytes) -> str:
     """Return the shape of the text of a line. It depends on its ``masked`` text alone."""
-    plain = masked(text).decode(errors="replace")
-    words = "".join(character if character.isprintable() else " " for character in plain).split()
-    return _EMPTY.sub(f"({VALUE})", _VALUES.sub(VALUE, " ".join(words)))[:LONGEST_SHAPE]
+    return shapes_of([text.replace(b"\n", b" ")])[0]
+
+
+def shapes_of(texts: Sequence[bytes]) -> list[str]:
+    """Return the shapes of the texts of lines."""
+    return [_shape(text) for text in masked(b"\n".join(texts)).split(b"\n")] if texts else []
+
+
+def _shape(text: bytes) -> str:
+    plain = text.decode(errors="replace")
+    if not plain.isprintable():
+        plain = "".join(character if character.isprintable() else " " for character in plain)
+    words = " ".join(plain.split())
+    return _EMPTY.sub(f"({VALUE})", _VALUES.sub(VALUE, words))[:LONGEST_SHAPE]
 
 
 def grouped(shapes: Iterable[str]) -> dict[str, str]:
