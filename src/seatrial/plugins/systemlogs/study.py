@@ -59,6 +59,9 @@ class ReadRun(NamedTuple):
     test: str
     code: int
     nodes: str
+    #: Its window, over all sources, in s.
+    since: int
+    until: int
     faults: list[str]
 
     @property
@@ -113,7 +116,7 @@ class Logs(Struct, frozen=True):
 
 
 _RUNS = """SELECT reads.run, runs.run_id, trials.tag, trials.machine, tests.name, runs.code,
- runs.nodes, reads.source, reads.faults
+ runs.nodes, reads.since, reads.until, reads.source, reads.faults
  FROM systemlogs_reads AS reads CROSS JOIN runs CROSS JOIN trials CROSS JOIN tests
  WHERE runs.id = reads.run AND trials.id = runs.trial AND tests.id = runs.test"""
 
@@ -127,11 +130,18 @@ def runs_read(store: Store, machine: str = "", since: int = 0, trial: str = "") 
             values.append(value)
     found: dict[int, ReadRun] = {}
     sql = " AND ".join(conditions) + " ORDER BY reads.run, reads.source"
-    for row, *about, source, faults in store.rows(sql, values):
-        run_id, tag, of_machine, test, code, nodes = about
-        about_run = ReadRun(row, run_id, tag, of_machine, test, code, nodes, [])
-        run = found.setdefault(row, about_run)
-        run.faults.extend(f"{source}: {fault}" for fault in faults.splitlines())
+    for row, run_id, tag, name, test, code, nodes, begin, end, source, faults in store.rows(
+        sql, values
+    ):
+        known = found.get(row)
+        told = [f"{source}: {fault}" for fault in faults.splitlines()]
+        if known is not None:
+            begin, end, told = (
+                min(begin, known.since),
+                max(end, known.until),
+                [*known.faults, *told],
+            )
+        found[row] = ReadRun(row, run_id, tag, name, test, code, nodes, begin, end, told)
     return list(found.values())
 
 
@@ -222,7 +232,7 @@ def _unusual(
     texts = dict(store.rows("SELECT shape, text FROM systemlogs_texts ORDER BY shape"))
     groups = grouped(texts.values())
     with_shape: dict[str, set[int]] = defaultdict(set)
-    lines: Counter[str] = Counter()
+    seen: dict[tuple[str, str], list[tuple[ReadRun, int]]] = defaultdict(list)
     nodes: dict[str, set[str]] = defaultdict(set)
     shortened = set()
     columns = "run, shape, lines, nodes"
@@ -232,8 +242,12 @@ def _unusual(
             continue
         group = groups[texts[shape]]
         with_shape[group].add(run)
-        lines[group] += number
-        nodes[group].update(unfold_or_empty(folded or runs[run].nodes))
+        on = folded or runs[run].nodes
+        seen[group, on].append((runs[run], number))
+        nodes[group].update(unfold_or_empty(on))
+    lines: Counter[str] = Counter()
+    for (group, _), of_runs in seen.items():
+        lines[group] += _lines_at_least(of_runs)
     only_wrong = {
         group: [runs[run] for run in sorted(rows) if runs[run].went_wrong]
         for group, rows in with_shape.items()
@@ -252,6 +266,17 @@ def _unusual(
     ]
     shortened &= {row for row, run in runs.items() if run.passed}
     return sorted(found, key=lambda each: (each.p, -len(each.runs), each.shape)), len(shortened)
+
+
+def _lines_at_least(seen: Iterable[tuple[ReadRun, int]]) -> int:
+    """Return how many lines runs on the same nodes saw together. Runs whose windows overlap may
+    have seen the same ones, so of these the run with most counts."""
+    total = most = until = 0
+    for run, lines in sorted(seen, key=lambda each: each[0].since):
+        if run.since > until:
+            total, most = total + most, 0
+        most, until = max(most, lines), max(until, run.until)
+    return total + most
 
 
 def _chance(having: int, passed: int, wrong: int) -> float:
@@ -372,8 +397,7 @@ def _findings_sections(found: Logs, by: str) -> Iterator[Section]:
     rows: list[list[Cell]] = []
     for key, lines, ids in _by_key(found.findings, titles, several):
         wrong = sum(by_id[each].went_wrong for each in ids)
-        links = [by_id[each].link for each in ids[:MAX_LINKS]]
-        rows.append([*key, lines, len(ids), wrong, links])
+        rows.append([*key, lines, len(ids), wrong, _which(by_id, ids)])
     parts: list[Part] = [Table(columns, rows[:MAX_ROWS], total=len(rows))]
     if not rows:
         parts = ["No rule matches a line."]
@@ -385,6 +409,11 @@ def _findings_sections(found: Logs, by: str) -> Iterator[Section]:
             Chart(partial(draw_heat, cells), "Lines that match rules, by node and hour (UTC)")
         )
     yield Section("Lines that match rules", parts)
+
+
+def _which(by_id: Mapping[str, ReadRun], ids: Sequence[str]) -> list[Cell]:
+    links: list[Cell] = [by_id[each].link for each in ids[:MAX_LINKS]]
+    return [*links, f"and {len(ids) - MAX_LINKS} more"] if len(ids) > MAX_LINKS else links
 
 
 def _by_key(
@@ -410,7 +439,7 @@ _UNUSUAL = (
     Column("Shape", fold=True),
     Column("Lines", "count"),
     Column("Runs", "count"),
-    Column("p"),
+    Column("p", "number"),
     Column("Nodes", fold=True, spare=1),
     Column("Which", fold=True, spare=2),
 )
@@ -423,7 +452,7 @@ def _unusual_parts(found: Logs) -> Iterator[Part]:
         return
     yield (
         f"{count(found.wrong, 'run')} that did not pass, against {found.passed} that passed. "
-        f"With few runs, a shape may be missing by chance."
+        "With few runs, a shape may be missing by chance. Where windows overlap, lines count once."
     )
     if found.shortened:
         yield Text(
@@ -440,9 +469,9 @@ def _unusual_parts(found: Logs) -> Iterator[Part]:
             each.shape,
             each.lines,
             len(each.runs),
-            f"{each.p:.2g}",
+            each.p,
             each.nodes,
-            [by_id[one].link for one in each.runs[:MAX_LINKS]],
+            _which(by_id, each.runs),
         ]
         for each in found.unusual[:MAX_ROWS]
     ]
