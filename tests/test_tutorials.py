@@ -15,8 +15,10 @@ from tests.programs import COMMAND, LONG_S, Done, Workplace
 
 DOCS = Path(__file__).parents[1] / "docs" / "tutorials"
 # A file stands in a fence, its name in a comment on the first line.
-FENCE = re.compile(r"^```(?:yaml|c)\n(?:#|//) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-TYPED = re.compile(r"^    ((?:seatrial|ssh-keygen|sed|echo) .*)$", re.MULTILINE)
+FENCE = re.compile(r"^```(?:yaml|c|python)\n(?:#|//) (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^    ((?:seatrial|ssh-keygen|sed|echo|python3) .*)$", re.MULTILINE)
+# A command with what it prints below it: some of its lines, in their order.
+PRINTED = re.compile(r"^    (seatrial .*)\n((?:    .+\n)+)", re.MULTILINE)
 EXIT_CODE = re.compile(r"  # exit code (\d)$")
 OF_THE_SHELL = re.compile(r"[$|<>;&`]")
 
@@ -88,6 +90,18 @@ def test_a_first_tuning(tmp_path: Path) -> None:
     said = typed("first-tuning.md", tmp_path)
     assert re.search(r"^use block=(65536|1048576): ", said["seatrial advise blocks"], re.MULTILINE)
     assert len(said) == 4
+
+
+def test_first_questions_about_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    said = typed("first-usage.md", tmp_path)
+    printed = PRINTED.findall((DOCS / "first-usage.md").read_text())
+    assert len(printed) > 7
+    for command, lines in printed:
+        left = iter(said[command].splitlines())
+        for line in lines.splitlines():
+            assert line.removeprefix("    ") in left, f"{command}: {line}\n{said[command]}"
+    assert "Usage of hopper in 2010" in (tmp_path / "hopper-2010.html").read_text()
 
 
 @pytest.mark.needs("ssh-keygen")
