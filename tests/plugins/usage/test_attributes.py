@@ -212,6 +212,8 @@ KINDS = (
     NodeGroup(names="n[0001-0100]", cores=24, features=["cpu"]),
     NodeGroup(names="n[0101-0120],big1", cores=64, partition="big"),
     NodeGroup(names="r[1-2]n[1-4]", cores=8),
+    NodeGroup(names="c[1-99]", cores=8, features=["c1"]),
+    NodeGroup(names="c[100-120]", cores=8, features=["c2"]),
 )
 
 
@@ -224,6 +226,12 @@ def test_kinds_of_nodes_are_those_of_the_machine_file() -> None:
         "n[0001,0120]": "big + cpu",
         "n[0119-0121]": UNKNOWN,
         "n[1-2]": UNKNOWN,
+        "c[1-99]": "c1",
+        "c[9-100]": "c1 + c2",
+        "c[100-120]": "c2",
+        "c[100-121]": UNKNOWN,
+        "c[01-09]": UNKNOWN,
+        "n[099-0100]": UNKNOWN,
         "big1": "big",
         "r1n[1-4]": "8 cores",
         "r[1-2]n3": "8 cores",

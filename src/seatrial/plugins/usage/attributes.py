@@ -664,8 +664,8 @@ def kind_name(group: NodeGroup) -> str:
 
 
 class _KindFinder:
-    """Finds the kinds of the nodes of a set. Most sets are one span of numbers; for these it looks
-    whether the kind changes between the ends."""
+    """Finds the kinds of the nodes of a set. Most sets are one span of numbers: their kinds are
+    found without the names of the nodes."""
 
     _SPAN = re.compile(r"(.*?)\[?([0-9]+)(?:-([0-9]+)\])?")
 
@@ -673,25 +673,49 @@ class _KindFinder:
         self.of_node: dict[str, str] = {}
         for group in groups:
             self.of_node |= dict.fromkeys(unfold(group.names), kind_name(group))
-        self.only = ""
+        found = [
+            (match[1], match[2], kind)
+            for node, kind in self.of_node.items()
+            if (match := self._SPAN.fullmatch(node))
+        ]
+        self.padded = {prefix for prefix, number, _ in found if _is_padded(number)}
         numbers: dict[tuple[str, int], list[tuple[int, str]]] = {}
-        for node, kind in self.of_node.items():
-            if match := self._SPAN.fullmatch(node):
-                numbers.setdefault((match[1], len(match[2])), []).append((int(match[2]), kind))
+        for prefix, number, kind in found:
+            numbers.setdefault(self._key(prefix, number), []).append((int(number), kind))
         self.runs = {key: _runs(of_key) for key, of_key in numbers.items()}
+
+    def _key(self, prefix: str, number: str) -> tuple[str, int]:
+        """Return which numbers are of one kind: where some have zeros before them, those of the
+        same width."""
+        return prefix, len(number) if prefix in self.padded or _is_padded(number) else 0
 
     def kind(self, nodes: str) -> str:
         """Return the kinds of a set of nodes; `UNKNOWN` if one of them is none of the machine."""
-        if match := self._SPAN.fullmatch(nodes):
-            starts, ends, kinds = self.runs.get((match[1], len(match[2])), ((), (), ()))
-            first = int(match[2])
-            place = bisect_right(starts, first) - 1
-            if place >= 0 and int(match[3] or first) <= ends[place]:
-                return kinds[place]
-        kinds_of_all = {self.of_node.get(node, UNKNOWN) for node in unfold_or_empty(nodes)}
-        if not kinds_of_all or UNKNOWN in kinds_of_all:
-            return UNKNOWN
-        return " + ".join(sorted(kinds_of_all))
+        match = self._SPAN.fullmatch(nodes)
+        first, last = (match[2], match[3] or match[2]) if match else ("", "")
+        key = self._key(match[1], first) if match else ("", 0)
+        if match and key == self._key(match[1], last) and key in self.runs:
+            kinds = _kinds_between(self.runs[key], int(first), int(last))
+        else:
+            kinds = {self.of_node.get(node, UNKNOWN) for node in unfold_or_empty(nodes)}
+        return UNKNOWN if not kinds or UNKNOWN in kinds else " + ".join(sorted(kinds))
+
+
+def _is_padded(number: str) -> bool:
+    return number[0] == "0" and len(number) > 1
+
+
+def _kinds_between(runs: _Runs, first: int, last: int) -> set[str]:
+    """Return the kinds of the numbers from the first to the last."""
+    starts, ends, of_runs = runs
+    place = max(bisect_right(starts, first) - 1, 0)
+    kinds = set[str]()
+    while first <= last:
+        if place == len(starts) or not starts[place] <= first <= ends[place]:
+            return {UNKNOWN}
+        kinds.add(of_runs[place])
+        first, place = ends[place] + 1, place + 1
+    return kinds
 
 
 _Runs = tuple[Sequence[int], Sequence[int], Sequence[str]]
