@@ -313,6 +313,8 @@ def test_a_machine_file_names_the_files_and_the_time_zone(tmp_path: Path) -> Non
     assert rows("node-kind") == {"thin": 960, UNKNOWN: 28_800}
     assert rows("month", "-m", "frost") == {"2011-03": 480, "2011-04": 480}
     assert rows("month", "-m", "frost", "--zone", "UTC") == {"2011-04": 960}
+    assert rows("machine", "-m", "frost", "--since", "2011-04") == {"frost": 480}
+    assert rows("machine", "-m", "frost", "--until", "2011-03-31T23:59:30") == {"frost": 240}
     usage["time_zone"] = "Mars/Olympus"
     place.machine.write_text(yaml.safe_dump(about))
     wrong = place.seatrial("usage", "-m", "frost")
@@ -333,6 +335,7 @@ def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
         (("--zone", "Mars"), "write e.g. UTC"),
         (("--since", "2011-05-01", "--until", "2011-04-01"), "name an earlier time"),
         (("--since", "2012-05-01"), "no jobs are known in this time"),
+        (("--since", "2011-13"), "is no time; write a while such as 2h"),
         (("--fields", str(tmp_path / "gone.yaml")), "gone.yaml"),
     ):
         done = ask(tmp_path, "usage", *asked)
@@ -341,6 +344,9 @@ def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
     done = ask(tmp_path, "usage", "--by", "user", "--where", "application=g09", "--format", "csv")
     assert done.out == "user,seconds,jobs,share\nann,28800,1,1.0\n"
     hint = ask(tmp_path, "usage", "--by", "application").out
-    assert "To add first to the file of applications: name own (50.0 %)." in hint
+    assert "To add first to `applications` (--applications FILE): name own (50.0 %)." in hint
     drawn = ask(tmp_path, "usage", "--by", "month,application", "--format", "svg").out
     assert "<svg" in drawn and "Gaussian" in drawn
+    assert "ann" in ask(tmp_path, "usage", "--by", "user").out
+    by_user = ask(tmp_path, "usage", "--by", "user", "--format", "svg").out
+    assert "user 1" in by_user and "ann" not in by_user

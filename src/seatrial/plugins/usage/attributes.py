@@ -482,6 +482,11 @@ class Attribute(NamedTuple):
     #: Whether its words have an order of their own; others are ordered by what they have.
     ordered: bool = False
 
+    @property
+    def option(self) -> str:
+        """The option of commands that names the file of its rules."""
+        return "fields" if self.rules == "fields" else "applications"
+
     def columns(self, context: Context) -> set[str]:
         """Return the columns of jobs that it needs."""
         if not self.rules:

@@ -15,8 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Ints, np
 from seatrial.model.test import Case
@@ -31,9 +29,8 @@ from seatrial.plugins.usage.attributes import (
     words,
     zone_name,
 )
-from seatrial.plugins.usage.jobs import Jobs
+from seatrial.plugins.usage.jobs import Jobs, Words
 from seatrial.plugins.usage.questions import (
-    Found,
     Question,
     hints,
     hours_text,
@@ -149,7 +146,8 @@ def share_above(store: Store, asked: Question, context: Context, size: Size) -> 
     if name != MONTH and not ATTRIBUTES[name].ordered:
         rows.sort(key=lambda row: (row.word == UNKNOWN, -row.seconds))
     total = ShareRow("", *(int(column.sum()) for column in (all_, above, unknown)))
-    notes = [*found.notes, *hints(found, asked, context)]
+    told_words = {} if name == MONTH else {name: told}
+    notes = [*found.notes, *hints(found, asked, told_words)]
     return ShareAnswer(asked, size, rows, total, found.since, found.until, notes)
 
 
@@ -292,7 +290,11 @@ def coverage(
     sizes = _sizes_by_application(tests, told.names, context)
     has_test: Bools = np.array([name in sizes for name in told.names], dtype=bool)[told.codes]
     alike = _alike(found.jobs, told.codes, told.names, sizes, within)
-    tables = {name: _covered(found, name, context, seconds, has_test, alike) for name in _TABLES}
+    by_name = {name: words(name, found.jobs, context) for name in _TABLES[1:]}
+    by_name = {_TABLES[0]: told, **by_name}
+    tables = {
+        name: _covered(name, of_jobs, seconds, has_test, alike) for name, of_jobs in by_name.items()
+    }
     parts = (seconds, seconds[has_test], seconds[alike])
     total = Covered("", *(int(part.sum()) for part in parts))
     unused = sorted(
@@ -302,7 +304,7 @@ def coverage(
         *found.notes,
         f"A test stands for jobs of its application with up to {within:g} times as many cores as "
         "it, or as few.",
-        *hints(found, replace(asked, by=_TABLES[:2]), context),
+        *hints(found, asked, by_name),
     ]
     if unused:
         notes.append(f"No job is known of the applications of these tests: {listed(unused, 8)}.")
@@ -357,10 +359,8 @@ def _alike(
     return alike
 
 
-def _covered(
-    found: Found, name: str, context: Context, seconds: Ints, has_test: Bools, alike: Bools
-) -> list[Covered]:
-    codes, names = words(name, found.jobs, context)
+def _covered(name: str, told: Words, seconds: Ints, has_test: Bools, alike: Bools) -> list[Covered]:
+    codes, names = told
     columns = [
         sums_of(codes[chosen], seconds[chosen], len(names)).tolist()
         for chosen in (slice(None), has_test, alike)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from datetime import datetime, tzinfo
 from functools import partial
 from typing import Any, get_args
 
@@ -9,13 +12,13 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import (
-    MOMENT,
     FiniteRange,
     Parsed,
     choice_option,
     complete,
     format_option,
     list_option,
+    parsed_for,
     path_option,
     text_option,
     together,
@@ -36,11 +39,11 @@ from seatrial.plugins.usage.questions import (
     machines_in,
     parse_by,
 )
-from seatrial.plugins.usage.settings import name_of_machine
+from seatrial.plugins.usage.settings import name_of_machine, settings_of
 from seatrial.plugins.usage.waits import Ready
 from seatrial.plugins.usage.waits_page import Like, Size, parse_size, waits_page
 from seatrial.results.store.schema import Store
-from seatrial.units import SECOND_NS, seconds
+from seatrial.units import SECOND_NS, moment_of, seconds
 
 EDGES_HELP = "Largest sizes of the classes of `size` and `nodes`; default: powers."
 
@@ -61,8 +64,12 @@ asked_options = together(
         "Only of this machine; default: all that are known.",
         shell_complete=complete("machines"),
     ),
-    value_option("--since", "TIME", "What was used from then on.", type=MOMENT, default=0),
-    value_option("--until", "TIME", "What was used before then.", type=MOMENT, default=0),
+    text_option(
+        "--since",
+        "TIME",
+        "What was used from then on: 2011-03, 2011-03-15, 30d; on the clock of --zone.",
+    ),
+    text_option("--until", "TIME", "What was used before then."),
     list_option(
         "--where",
         "where",
@@ -81,25 +88,46 @@ asked_options = together(
 """What all questions take: they are passed to `asked_of` as they are."""
 
 
+def _moment(option: str, text: str, zone: tzinfo | None) -> int:
+    """Return a time in s; 0 without a text. A date is one on the clock of the time zone."""
+    if not text:
+        return 0
+    whole = f"{text}-01" if _MONTH.fullmatch(text) else text
+    with contextlib.suppress(ValueError, OverflowError):
+        date = datetime.fromisoformat(whole)
+        return int((date if date.tzinfo else date.replace(tzinfo=zone)).timestamp())
+    return parsed_for(option, moment_of, whole) // SECOND_NS
+
+
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}", re.ASCII)
+
+
+def _names_may_leave(machine: str, store: Store) -> bool:
+    """Return whether the machines that are asked about allow names of users in files."""
+    machines = [machine] if machine else machines_in(store)
+    return all(settings_of(name).names_on_pages for name in machines)
+
+
 def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Question, Context]:
     """Return the question of a command's options, and what attributes are told by."""
     machine = name_of_machine(chosen["machine"]) if chosen["machine"] else ""
-    asked = Question(
-        machine=machine,
-        since=chosen["since"] // SECOND_NS,
-        until=chosen["until"] // SECOND_NS,
-        where=chosen["where"],
-        unit=chosen["unit"],
-        top=chosen["top"],
-        names=True,
-        **more,
-    )
     context = context_of(
         [machine] if machine else machines_in(store),
         edges=chosen.get("edges", ()),
         fields=chosen["fields"],
         applications=chosen["applications"],
         zone=chosen["zone"],
+    )
+    asked = Question(
+        machine=machine,
+        since=_moment("--since", chosen["since"], context.zone),
+        until=_moment("--until", chosen["until"], context.zone),
+        where=chosen["where"],
+        unit=chosen["unit"],
+        top=chosen["top"],
+        # A drawing is a file, which is passed on; other answers are for whoever asks.
+        names=chosen["form"] != "svg" or _names_may_leave(machine, store),
+        **more,
     )
     return asked, context
 
@@ -115,7 +143,7 @@ def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Questio
 @choice_option("--of", of=get_args(Measure), help="What is told of them.")
 @value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(parse_edges), default="")
 @asked_options
-def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, form: str, **chosen: Any) -> int:
+def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, **chosen: Any) -> int:
     """Tell what others used: hours, jobs, users, waits, failures, energy.
 
     Its name can be left out: `seatrial usage --by size`. Running jobs count until their machine was
@@ -129,7 +157,7 @@ def ask(folders: Folders, /, by: tuple[str, ...], of: Measure, form: str, **chos
     with opened(folders) as store:
         asked, context = asked_of(store, chosen, by=parse_by(by) or (MONTH,), of=of)
         page = usage_page(store, asked, context)
-    print_or_draw(page, form)
+    print_or_draw(page, chosen["form"])
     return 0
 
 
@@ -167,7 +195,6 @@ def waits(
     walltime: float | None,
     within: float,
     ready: Ready,
-    form: str,
     **chosen: Any,
 ) -> int:
     """Tell how long jobs like yours wait: medians, percentiles, intervals.
@@ -182,7 +209,7 @@ def waits(
     with opened(folders) as store:
         asked, context = asked_of(store, chosen, by=parse_by([by or "machine"]))
         page = waits_page(store, asked, context, like)
-    print_or_draw(page, form)
+    print_or_draw(page, chosen["form"])
     return 0
 
 
@@ -196,7 +223,7 @@ def waits(
 )
 @text_option("--by", "NAME", "What jobs are told apart by; default: machine.")
 @asked_options
-def share(folders: Folders, /, by: str, above: Size, form: str, **chosen: Any) -> int:
+def share(folders: Folders, /, by: str, above: Size, **chosen: Any) -> int:
     """Tell which share of the hours were of jobs above a size.
 
     \b
@@ -206,7 +233,7 @@ def share(folders: Folders, /, by: str, above: Size, form: str, **chosen: Any) -
     with opened(folders) as store:
         asked, context = asked_of(store, chosen, by=parse_by([by or "machine"]))
         page = share_page(store, asked, context, above)
-    print_or_draw(page, form)
+    print_or_draw(page, chosen["form"])
     return 0
 
 
@@ -222,7 +249,7 @@ def share(folders: Folders, /, by: str, above: Size, form: str, **chosen: Any) -
 )
 @value_option("--edges", "SIZES", EDGES_HELP, type=Parsed(parse_edges), default="")
 @asked_options
-def coverage(folders: Folders, /, suite: str, within: float, form: str, **chosen: Any) -> int:
+def coverage(folders: Folders, /, suite: str, within: float, **chosen: Any) -> int:
     """Tell which share of the hours the tests of SUITE stand for, and what to add first.
 
     A test stands for jobs of its application (`app`) of about its size. Its cases are those for the
@@ -240,5 +267,5 @@ def coverage(folders: Folders, /, suite: str, within: float, form: str, **chosen
         tests = tests_of(prepared.cases, apps)
         left_out = left_out_of(prepared.skipped, prepared.broken)
         page = coverage_page(store, asked, context, tests, within, left_out)
-    print_or_draw(page, form)
+    print_or_draw(page, chosen["form"])
     return 0

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
-from seatrial.lazy import AnyInts, Bools, Floats, Indices, Ints, np
+from seatrial.lazy import AnyInts, Bools, Floats, Indices, Ints, SmallInts, np
 from seatrial.plugins.usage.attributes import (
     ATTRIBUTES,
     MONTH,
@@ -32,7 +32,7 @@ from seatrial.plugins.usage.attributes import (
     zone_name,
 )
 from seatrial.plugins.usage.gaps import gaps, stored_imports
-from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, read_jobs
+from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, Words, read_jobs
 from seatrial.plugins.usage.waits import SHARES, Curve, Waits, waits_of
 from seatrial.results.store.schema import Store
 from seatrial.units import (
@@ -174,7 +174,8 @@ def _bounded(found: Found, unit: Unit) -> Found:
     numbers = {**jobs.numbers, "ended": ended}
     last = int(max(np.max(ended), np.max(jobs.numbers["submitted"]))) + 1
     first = int(np.min(jobs.numbers["submitted"]))
-    since, until = found.since or first, found.until or last
+    since = max(found.since, first)
+    until = min(found.until, last) if found.until else last
     return found._replace(
         jobs=Jobs(numbers, jobs.words), since=since, until=max(until, since + 1), notes=notes
     )
@@ -309,7 +310,7 @@ class Axis(NamedTuple):
     names: tuple[str, ...]
     ordered: bool
     #: Of each job; None of months, which are told by a time.
-    codes: Ints | None
+    codes: SmallInts | None
 
 
 class Grid(NamedTuple):
@@ -354,7 +355,7 @@ def _grid(found: Found, asked: Question, context: Context) -> Grid:
             continue
         attribute = ATTRIBUTES[name]
         codes, names = words(name, found.jobs, context)
-        axes.append(Axis(name, attribute.title, names, attribute.ordered, codes.astype(np.int64)))
+        axes.append(Axis(name, attribute.title, names, attribute.ordered, codes))
     grid = Grid(tuple(axes), bounds)
     if grid.size > MAX_CELLS:
         raise UsageError(
@@ -582,7 +583,10 @@ def answer(store: Store, asked: Question, context: Context) -> Answer:
     grid = _grid(found, asked, context)
     measured = kind.measure(found, asked, grid)
     rows, of_axes = _rows(grid, measured, asked)
-    notes = [*found.notes, *hints(found, asked, context)]
+    told = {
+        axis.name: Words(axis.codes, axis.names) for axis in grid.axes if axis.codes is not None
+    }
+    notes = [*found.notes, *hints(found, asked, told)]
     if MONTH in asked.by:
         notes.append(f"Months are those of the time zone {zone_name(context.zone)}.")
     return Answer(
@@ -638,16 +642,15 @@ def _ranked(axis: Axis, codes: Indices, main: Ints | Floats) -> Indices:
     return np.lexsort((by, unknown))
 
 
-def hints(found: Found, asked: Question, context: Context) -> list[str]:
+def hints(found: Found, asked: Question, told: Mapping[str, Words]) -> list[str]:
     """Return, for each attribute that rules tell, how many hours they miss, and the names that are
-    to be added to them first."""
+    to be added to them first. ``told``: the words of the jobs, by attribute."""
     told_of = []
-    for name in asked.by:
-        attribute = ATTRIBUTES.get(name)
-        if attribute is None or not attribute.rules:
+    for name, of_jobs in told.items():
+        attribute = ATTRIBUTES[name]
+        if not attribute.rules:
             continue
-        told = words(name, found.jobs, context)
-        missed = told.are([UNKNOWN])
+        missed = of_jobs.are([UNKNOWN])
         seconds = seconds_of(found, asked.unit)
         hours, whole = int(seconds[missed].sum()), int(seconds.sum())
         if not hours:
@@ -658,7 +661,7 @@ def hints(found: Found, asked: Question, context: Context) -> list[str]:
         )
         if asked.names:
             first = _first_names(found.jobs.only(missed), seconds[missed], attribute, whole)
-            text += f" To add first to the file of {attribute.rules}: {first}."
+            text += f" To add first to `{attribute.rules}` (--{attribute.option} FILE): {first}."
         told_of.append(text)
     return told_of
 
@@ -678,7 +681,10 @@ def _first_names(jobs: Jobs, seconds: Ints, attribute: Attribute, whole: int) ->
         of_program = [program_of(name.partition("\n")[0]) for name in programs.names]
         has = np.array([bool(name) for name in of_program], dtype=bool)[programs.codes]
         codes = np.where(has, programs.codes + len(names), codes)
-        names = [*(f"name {name}" for name in names), *(f"executable {p}" for p in of_program)]
+        names = [
+            *(f"name {name or UNKNOWN}" for name in names),
+            *(f"executable {p}" for p in of_program),
+        ]
     else:
         names = [f"{attribute.next_rule} {name or UNKNOWN}" for name in names]
     sums: dict[str, int] = {}
