@@ -246,6 +246,8 @@ def test_lines_of_other_formats_are_found(tmp_path: Path) -> None:
     assert of(f"[Fri May  1 08:00:05 2026] n001 {CE}", time="ctime", zone="UTC") == one
     bgl = r"^\S+ (?P<time>\d+) \S+ (?P<node>\S+) (?P<text>.*)"
     assert of(f"- {START + 5} 2026.05.01 n001 RAS KERNEL {CE}", time="epoch", line=bgl) == one
+    maybe = r"^(?:(?P<time>\d+) )?(?P<node>n\d+)?(?P<text>.+)"
+    assert of(f"no time\n{START + 5} n001 {CE}\n{START + 5} x", time="epoch", line=maybe) == one
 
 
 def test_commands_are_asked_within_their_time(tmp_path: Path) -> None:
@@ -297,6 +299,7 @@ logs:
   - {name: d, files: [/x], line: '(?P<text>.*)x'}
   - {name: e, files: [/x], zone: Mars}
   - {name: f, files: [/x], time: sometimes}
+  - {name: g, files: ['/var/**/log']}
 """
     )
     told = fault_of(path)
@@ -310,6 +313,7 @@ logs:
         "yaml:6: logs[2].files[1]: names no node, but others do: write {node} in each or in none",
         "yaml:7: logs[3].line: a format such as '%H' needs it; write a pattern",
         "yaml:8: logs[4].line: '(?P<text>.*)x' has no groups (?P<time>...) and (?P<text>...)",
+        "yaml:11: logs[7].files[0]: `**` would look through whole file systems",
         "yaml:9: logs[5].zone: 'Mars' is no time zone; write e.g. UTC or Europe/Berlin",
     ):
         assert words in told

@@ -26,7 +26,10 @@ def _check_zone(zone: str) -> None:
 
 
 def _check_line(pattern: str) -> None:
-    named = log_pattern(pattern).groupindex
+    try:
+        named = log_pattern(pattern).groupindex
+    except ValueError as error:  # what it says of runs is of other patterns
+        raise ValueError(str(error).partition(", so ")[0]) from None
     if b"time" not in named or b"text" not in named:
         raise ValueError(f"{pattern!r} has no groups (?P<time>...) and (?P<text>...)")
 
@@ -107,6 +110,8 @@ def _check_source(source: LogSource, at: Location) -> None:
     for i, path in enumerate(source.files):
         if not path.startswith("/"):
             at.fault(f"{path!r} is no absolute path", "files", i)
+        if "**" in path:
+            at.fault("`**` would look through whole file systems; write each folder", "files", i)
         if (NODE in path) != source.by_node:
             at.fault(f"names no node, but others do: write {NODE} in each or in none", "files", i)
     if source.zone:

@@ -193,7 +193,7 @@ class LineCounter:
         if found is None:
             return None
         stamp, zone, _, _ = found.group(*self._groups)
-        return self._stamps.seconds(stamp, zone if self._has_zone else None)
+        return self._stamps.seconds(stamp or b"", zone if self._has_zone else None)
 
     def feed(self, data: bytes) -> int | None:
         """Count whole lines. One without a time belongs to the line before it. Return the time of
@@ -207,12 +207,12 @@ class LineCounter:
             second = None
             if (found := match(line)) is not None:
                 stamp, zone, node, said = found.group(*groups)
-                second = seconds(stamp, zone if self._has_zone else None)
+                second = seconds(stamp or b"", zone if self._has_zone else None)
             if second is not None:
-                last, text = second, said
+                last, text = second, said or b""
                 self._see(second)
                 if not self.source.by_node:
-                    self._name = self._node_of(node)
+                    self._name = self._node_of(node or b"")
             elif not line or line.startswith(b"-- "):  # journalctl says so of itself
                 continue
             self._count(text, key[:LONGEST_LINE], len(raw), number in candidates)
