@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from seatrial.errors import UsageError
 from seatrial.model.codes import CANCELLED, FAILED, PASS
 from seatrial.plugins.systemlogs.events import LinesFound, LogsRead, ShapeSeen, SourceRead
-from seatrial.plugins.systemlogs.study import logs, logs_of, runs_read
+from seatrial.plugins.systemlogs.study import logs, logs_of, of_run, runs_read, told_of_nodes
+from seatrial.results.store import queries, series
 from seatrial.results.store.ingest import synced
+from seatrial.results.store.location import Location
 from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters
 from tests.results.store.trials import NOON, TrialMaker, a_case
 
 BEGIN = NOON // 1_000_000_000
@@ -98,7 +101,7 @@ def test_hours_sum_to_the_lines_that_any_run_saw(
         assert {(each["node"], each["hour"]): each["lines"] for each in findings} == hours
 
 
-def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path) -> None:
+def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
     usual = {"systemd: Started Session <*>": 3}
     for number in range(20):
@@ -114,7 +117,7 @@ def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path) -> None:
     trial.run(trial.cases[0], "willed", CANCELLED)
     read_run(trial, "willed", (9000, 9050), shapes={"kernel: only of a cancelled run": 1})
     trial.end()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         answer = asked(store, unusual="1")
         (told,) = answer["unusual"]
         assert told["shape"] == "nic: pause storm on <*>"
@@ -132,14 +135,14 @@ def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path) -> None:
         ]
 
 
-def test_questions_choose_and_faults_stand_beside(tmp_path: Path) -> None:
+def test_questions_choose_and_faults_stand_beside(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
     for number in range(3):
         trial.run(trial.cases[0], f"run{number}", PASS if number else FAILED)
     read_run(trial, "run0", (0, 10), Counter({("n001", 5): 2}), faults=["log: Permission denied"])
     read_run(trial, "run1", (4000, 4010), Counter({("n002", 4005): 3}))
     trial.end()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert [each["lines"] for each in asked(store)["findings"]] == [3, 2]
         assert [each["lines"] for each in asked(store, node="n00[2-3]")["findings"]] == [3]
         assert asked(store, rule="none")["findings"] == []
@@ -154,6 +157,13 @@ def test_questions_choose_and_faults_stand_beside(tmp_path: Path) -> None:
                 if section.title == "Lines that match rules" and hasattr(part, "rows")
             )
             assert len(table.rows) == rows
+        found = of_run(store, queries.run(store, "run0"), None)
+        assert found is not None and found.faults == ["kernel: log: Permission denied"]
+        assert [(each["rule"], each["lines"]) for each in found.findings] == [("xid", 2)]
+        assert of_run(store, queries.run(store, "run2"), None) is None
+        outcomes = series.outcomes(store, Filters())
+        told = told_of_nodes(store, "frontier", outcomes)
+        assert told["n001"] == "system logs: xid (2 lines) while 1 run ran there"
         late = logs_of(store, runs_read(store, since=BEGIN + 4000))
         assert [each.node for each in late.findings] == ["n002"]
         with pytest.raises(UsageError, match="--since: 'never' is no time"):
@@ -162,17 +172,17 @@ def test_questions_choose_and_faults_stand_beside(tmp_path: Path) -> None:
             asked(store, machine="pier")
 
 
-def test_a_journal_that_is_replaced_leaves_no_rows(tmp_path: Path) -> None:
+def test_a_journal_that_is_replaced_leaves_no_rows(tmp_path: Path, location: Location) -> None:
     trial = a_trial(tmp_path)
     trial.run(trial.cases[0], "run0")
     read_run(trial, "run0", (0, 10), Counter({("n001", 5): 2}), shapes={"a b": 1})
     trial.end()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         assert len(asked(store)["findings"]) == 1
     trial.folder.journal.unlink()
     trial.start()
     trial.run(trial.cases[0], "run1")
     trial.end()
-    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+    with synced(location, tmp_path) as store:
         for table in ("reads", "findings", "shapes", "texts"):
             assert store.rows(f"SELECT count(*) FROM systemlogs_{table}") == [(0,)]
