@@ -140,6 +140,11 @@ def test_what_rotation_made_of_a_file_is_read_once(
     }
     (tmp_path / "messages.3").unlink()
 
+    # A line without a time belongs to no line of another file.
+    (tmp_path / "messages.5").write_text("    what goes on of a line that is gone\n")
+    assert counted(source, window(0, 100)).undated == 1
+    (tmp_path / "messages.5").unlink()
+
     # It is rotated while it is read: the file that has its name by then is read, too.
     once = threading.Event()
     read_one = reading._Files._read_one

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.model.codes import CANCELLED, FAILED, PASS
 from seatrial.plugins.systemlogs.events import LinesFound, LogsRead, ShapeSeen, SourceRead
-from seatrial.plugins.systemlogs.study import logs, logs_of, of_run, runs_read, told_of_nodes
+from seatrial.plugins.systemlogs.study import logs, logs_of, of_run, runs_read, slow, told_of_nodes
 from seatrial.results.store import queries, series
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
@@ -186,3 +188,27 @@ def test_a_journal_that_is_replaced_leaves_no_rows(tmp_path: Path, location: Loc
     with synced(location, tmp_path) as store:
         for table in ("reads", "findings", "shapes", "texts"):
             assert store.rows(f"SELECT count(*) FROM systemlogs_{table}") == [(0,)]
+
+
+def test_rules_that_go_with_slow_runs_are_told(tmp_path: Path) -> None:
+    """Runs on three of eight nodes, whose logs have Xids, take 20 % longer."""
+    trial = a_trial(tmp_path)
+    for number in range(48):
+        node, run_id = f"n{1 + number % 8:03d}", f"run{number:02d}"
+        is_slow = number % 8 < 3
+        trial.run(trial.cases[0], run_id)
+        for place, event in enumerate(trial.events):
+            if isinstance(event, ScriptStarted) and event.run_id == run_id:
+                trial.events[place] = replace(event, nodes=node)
+            elif isinstance(event, ScriptEnded) and event.run_id == run_id:
+                longer = 20_000_000 * (10 * is_slow + number % 5)  # ns
+                trial.events[place] = replace(event, time=event.time + longer)
+        found = Counter({(node, 10 * number): 1}) if is_slow else None
+        read_run(trial, run_id, (10 * number, 10 * number + 5), found)
+    trial.end()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        found_slow = slow(store, "frontier", series.outcomes(store, Filters()))
+        assert found_slow is not None
+        (fact,) = found_slow.facts
+        assert (fact.keys, fact.value, fact.nodes) == (["log.xid"], "found", "n[001-003]")
+        assert 1.1 < fact.ratio < 1.3 and fact.p < 0.01

@@ -98,5 +98,5 @@ def seatrial_page_additions() -> list[PageAddition]:
 
 @hookimpl
 def seatrial_fact_sources() -> list[FactSource]:
-    nothing = f"{_STUDY}:no_differences", f"{_STUDY}:unchanged", f"{_STUDY}:no_slow"
-    return [FactSource(*nothing, f"{_STUDY}:told_of_nodes")]
+    functions = ("no_differences", "unchanged", "slow", "told_of_nodes")
+    return [FactSource(*(f"{_STUDY}:{name}" for name in functions))]

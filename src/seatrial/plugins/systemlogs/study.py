@@ -22,9 +22,12 @@ from seatrial.execute.trial_record import Record
 from seatrial.hooks import value_of
 from seatrial.model import codes
 from seatrial.model.node_set import fold, unfold_or_empty
+from seatrial.plugins.facts.changed import slow_facts
+from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.systemlogs.reading import rules_for
 from seatrial.plugins.systemlogs.shapes import grouped
 from seatrial.results.compare import Difference
+from seatrial.results.fact_sources import SlowFacts
 from seatrial.results.history import History
 from seatrial.results.selection import Side
 from seatrial.results.store.schema import Store, marks
@@ -627,15 +630,33 @@ def unchanged(store: Store, histories: list[History]) -> list[History]:
     return histories
 
 
-def no_slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> None:
-    return None
+def slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | None:
+    """Return the rules that go with slow runs of a machine: each is a fact of the nodes of these
+    runs, whose logs have lines that match it or have none. None if no logs were read."""
+    read = _read_of(store, machine, runs)
+    if not read:
+        return None
+    nodes = {node for run in read for node in unfold_or_empty(run.nodes)}
+    findings = logs_of(store, read).findings
+    matched = {(each.node, each.rule) for each in findings}
+    rules = sorted({each.rule for each in findings})
+    facts = {
+        node: {f"log.{rule}": "found" if (node, rule) in matched else "none" for rule in rules}
+        for node in sorted(nodes)
+    }
+    return slow_facts(runs, of_nodes(facts))
+
+
+def _read_of(store: Store, machine: str, runs: Sequence[RunOutcome]) -> list[ReadRun]:
+    """Return those of some runs of a machine whose logs were read."""
+    rows = {run.row for run in runs}
+    return [run for run in runs_read(store, machine) if run.row in rows]
 
 
 def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, str]:
     """Return for each node on which rules found something, in the windows of runs of a machine,
     what it was."""
-    rows = {run.row for run in runs}
-    read = [run for run in runs_read(store, machine) if run.row in rows]
+    read = _read_of(store, machine, runs)
     lines: dict[str, Counter[str]] = defaultdict(Counter)
     having: dict[str, set[str]] = defaultdict(set)
     for each in logs_of(store, read).findings:
