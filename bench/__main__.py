@@ -42,6 +42,7 @@ SCRIPTS = (
     "sustained",
     "system_logs",
     "tune",
+    "usage_charges",
     "usage_questions",
     "web",
     "whatif",

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
+from seatrial.model.node_set import fold
 from seatrial.plugins.usage.charges import (
     ChargesFile,
     Factor,
@@ -331,7 +332,8 @@ def a_job(first: int, nodes: int, start: int, seconds: int, queue: str, account:
     cores = sum(2 if first + 1 + i <= 4 else 3 for i in range(nodes))
     return UserJob(
         machine="m", job=f"{start}", submitted=start, started=start, ended=start + seconds,
-        nodes=nodes, cores=cores, node_list=",".join(names), queue=queue, account=account,
+        nodes=nodes, cores=cores, node_list=fold(names) if first % 2 else ",".join(names),
+        queue=queue, account=account,
         name=str(first), user=account[:1], state="completed",
     )  # fmt: skip
 

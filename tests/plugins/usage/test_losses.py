@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.node_set import fold
 from seatrial.plugins.usage.jobs import Jobs, UserJob
 from seatrial.plugins.usage.losses import DETECTION_S, Incident, lost_in
 from tests.plugins.usage.kept import keep
@@ -246,12 +248,14 @@ SPANS = st.lists(
 )
 
 
-@given(SPANS, SPANS)
+@given(SPANS, SPANS, st.sampled_from([fold, ",".join]))
 def test_idle_time_is_that_of_a_count_of_seconds(
-    spans: list[tuple[int, int, int, int]], before: list[tuple[int, int, int, int]]
+    spans: list[tuple[int, int, int, int]],
+    before: list[tuple[int, int, int, int]],
+    set_of: Callable[[list[str]], str],
 ) -> None:
     jobs = [
-        job(i, node_list=",".join(f"n{n:03d}" for n in range(first, first + more + 1)),
+        job(i, node_list=set_of([f"n{n:03d}" for n in range(first, first + more + 1)]),
             started=START + start, ended=START + start + length, state="completed")
         for i, (first, more, start, length) in enumerate(spans)
     ]  # fmt: skip

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -474,6 +475,38 @@ def _both(one: SmallInts, other: SmallInts) -> SmallInts:
     return both
 
 
+class NodePlaces:
+    """Finds nodes of some names in sets of nodes. Most sets of jobs are one span of numbers, of
+    which the ends alone are looked for."""
+
+    _SPAN = re.compile(r"([^\[\],]*?)(?:([0-9]+)|\[([0-9]+)-([0-9]+)\])")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._place = {name: place for place, name in enumerate(names)}
+        self._none: Ints = np.zeros(0, dtype=np.int64)
+        numbered: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for name, place in self._place.items():
+            if (match := self._SPAN.fullmatch(name)) and match[2]:
+                numbered.setdefault((match[1], len(match[2])), []).append((int(match[2]), place))
+        self._spans = {
+            key: ([number for number, _ in rows], np.array([place for _, place in rows]))
+            for key, rows in ((key, sorted(rows)) for key, rows in numbered.items())
+        }
+
+    def of(self, nodes: str) -> tuple[Ints, int]:
+        """Return the places of those names that a set has, and how many nodes the set has: 0 if
+        that is not known."""
+        if match := self._SPAN.fullmatch(nodes):
+            first, last = match[2] or match[3], match[2] or match[4]
+            if len(first) == len(last) and first <= last:
+                numbers, places = self._spans.get((match[1], len(first)), ([], self._none))
+                low, high = bisect_left(numbers, int(first)), bisect_right(numbers, int(last))
+                return places[low:high], int(last) - int(first) + 1
+        names = unfold_or_empty(nodes)
+        known = [self._place[name] for name in names if name in self._place]
+        return np.array(known, dtype=np.int64), len(names)
+
+
 class _Amounts:
     """The cores or nodes of jobs, whole or by kind of node."""
 
@@ -482,11 +515,9 @@ class _Amounts:
         self.kinds = charges.node_kinds
         self.by_nodes = charges.unit == "node-hours"
         self.whole = jobs.numbers["nodes" if self.by_nodes else "cores"]
-        self._kind_of = {
-            node: number
-            for number, kind in enumerate(self.kinds.values())
-            for node in unfold(kind.nodes)
-        }
+        names = [unfold(kind.nodes) for kind in self.kinds.values()]
+        self._places = NodePlaces([name for of_kind in names for name in of_kind])
+        self._kind_of = np.repeat(np.arange(len(names)), [len(of_kind) for of_kind in names])
 
     def of(self, by_kind: bool, places: Indices, reasons: _Reasons) -> Iterator[tuple[str, Ints]]:
         """Yield each kind of node with the amounts of the jobs at these places; "" are nodes of no
@@ -510,10 +541,13 @@ class _Amounts:
         """Return how many nodes of each kind jobs have, and of which jobs that is not known."""
         lists = self.jobs.words["node_list"]
         used, inverse = np.unique(lists.codes[places], return_inverse=True)
-        counts = np.zeros((len(used), len(self.kinds) + 1), dtype=np.int64)
-        for row, code in enumerate(used):
-            for node in unfold_or_empty(lists.names[code]):
-                counts[row, self._kind_of.get(node, -1)] += 1
+        found = [self._places.of(lists.names[code]) for code in used.tolist()]
+        kinds = len(self.kinds)
+        rows = np.repeat(np.arange(len(used)), [len(inside) for inside, _ in found])
+        inside = np.concatenate([np.zeros(0, np.int64), *(inside for inside, _ in found)])
+        cells = rows * (kinds + 1) + self._kind_of[inside]
+        counts = np.bincount(cells, minlength=len(used) * (kinds + 1)).reshape(-1, kinds + 1)
+        counts[:, kinds] = [total - len(inside) for inside, total in found]
         return counts[inverse], (counts.sum(axis=1) == 0)[inverse]
 
     def _cores_by_kind(self, counts: Ints, whole: Ints) -> Ints:

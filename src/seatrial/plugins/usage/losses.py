@@ -25,12 +25,12 @@ from seatrial.errors import UsageError
 from seatrial.files import open_regular
 from seatrial.lazy import Bools, Ints, np
 from seatrial.model.machine import Machine
-from seatrial.model.node_set import unfold, unfold_or_empty
+from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
-from seatrial.plugins.usage.charges import NO_CHARGES, ChargesFile, charge, held_seconds
+from seatrial.plugins.usage.charges import NO_CHARGES, ChargesFile, NodePlaces, charge, held_seconds
 from seatrial.plugins.usage.jobs import FAILED, NONE, Jobs, Words
 from seatrial.results.notes import Note
-from seatrial.units import SECOND_NS, moment_of
+from seatrial.units import FAR_FUTURE_NS, SECOND_NS, moment_of
 
 COUNTED = tuple(state for state in (*FAILED, "requeued") if state != "out_of_memory")
 """The states of jobs that an incident may have ended. A job that runs out of memory does so by
@@ -57,12 +57,17 @@ class Incident(NamedTuple):
 
 
 def incident_of(note: Note, now: int) -> Incident:
-    """Return the incident that a note tells; ``now`` (s) is the end of one that is not over."""
-    end = note.until // SECOND_NS if note.until else max(now, note.time // SECOND_NS + 1)
+    """Return the incident that a note tells; ``now`` (s) is the end of one that is not over.
+    Raises UsageError for one that no command would write."""
+    start, end = note.time // SECOND_NS, note.until // SECOND_NS
+    if not note.until:
+        end = max(now, start + 1)
+    if not 0 <= start < end < FAR_FUTURE_NS // SECOND_NS or not note.machine:
+        text = "has no machine, or ends before it begins"
+        raise UsageError(f"incident {note.id} {text}; correct it: seatrial usage incident correct")
     return Incident(
-        note.id, note.machine, note.time // SECOND_NS, end, note.nodes, note.cause, note.text,
-        bool(note.until),
-    )  # fmt: skip
+        note.id, note.machine, start, end, note.nodes, note.cause, note.text, bool(note.until)
+    )
 
 
 class IdleTime(NamedTuple):
@@ -170,22 +175,23 @@ class _Places(NamedTuple):
 
 def _places(incident: Incident, lists: Words, machine: Machine | None) -> _Places:
     names = nodes_of(incident, machine)
-    number = {name: place for place, name in enumerate(names)}
-    unfolded = [unfold_or_empty(nodes) for nodes in lists.names]
-    of_list = [
-        np.array([number[name] for name in nodes if name in number], dtype=np.int64)
-        for nodes in unfolded
-    ]
-    some = np.array([bool(nodes) for nodes in unfolded], dtype=bool)
+    places = NodePlaces(names)
+    found = [places.of(nodes) for nodes in lists.names]
+    of_list = [inside for inside, _ in found]
+    some = np.array([total > 0 for _, total in found], dtype=bool)
     hit = np.array([len(at) > 0 for at in of_list], dtype=bool)
     whole = not incident.nodes
     return _Places(names, of_list, some & ~hit & (not whole), ~some & (not whole))
 
 
 def nodes_of(incident: Incident, machine: Machine | None) -> tuple[str, ...]:
-    """Return the nodes of an incident; none if it was of a whole machine that no file describes."""
-    if incident.nodes:
-        return unfold(incident.nodes)
+    """Return the nodes of an incident; none if it was of a whole machine that no file describes.
+    Raises UsageError."""
+    try:
+        if incident.nodes:
+            return unfold(incident.nodes)
+    except ValueError as error:
+        raise UsageError(f"incident {incident.id}: {error}; correct its --nodes") from None
     return tuple(node_names(machine)) if machine is not None else ()
 
 
