@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from bisect import bisect_left
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles
 from seatrial.model.node_set import fold
+from seatrial.plugins.usage.charge_pages import hundredths
 from seatrial.plugins.usage.charges import (
     ChargesFile,
     Factor,
@@ -143,6 +145,13 @@ def test_each_charge_is_rounded_once(tmp_path: Path, keys: str, wanted: list[str
     charges = loaded(tmp_path, f"{{base: [{{rate: 1}}]{keys}}}")
     jobs = [ran(0, seconds / HOUR, cores=1, nodes=1) for seconds in (17, 18, HOUR)]
     assert charged(charges, *jobs) == wanted
+
+
+def test_what_is_free_has_no_least_charge(tmp_path: Path) -> None:
+    text = "{minimum: 0.5, base: [{rate: 0, queue: free}, {rate: 1}]}"
+    jobs = [ran(0, 0.01, cores=1, nodes=1, queue=queue) for queue in ("free", "debug")]
+    assert charged(loaded(tmp_path, text), *jobs) == ["0.00", "0.50"]
+    assert [hundredths(seconds) for seconds in (17, 18, HOUR)] == [0, 1, 100]
 
 
 def test_what_is_not_known_is_no_charge_of_nothing(tmp_path: Path) -> None:
@@ -274,6 +283,19 @@ def test_a_year_is_charged_by_month_user_and_job(tmp_path: Path) -> None:
     assert rows("month")[0]["2011-03",] == 0
     done = place.seatrial("usage", "charges", "--by", "account")
     assert "carver: its machine has no charges; name their file there: `usage:" in done.out
+    both = json.loads(
+        place.seatrial("usage", "charges", "--by", "machine", "--format", "json").out
+    )["rows"]
+    sums = {row["machine"]: (row["charge"], row["jobs"] - row["jobs_without"]) for row in both}
+    assert sums["carver"] == ("0.00", 0) and int(sums["hopper"][0].replace(".", "")) == total
+    ends = sorted(each.ended for each in made.of("hopper") if each.ended is not None)
+    until = datetime.fromtimestamp(ends[100], UTC).isoformat()
+    first = place.seatrial("usage", "charges", "-m", "hopper", "--until", until, "--format", "json")
+    rest = place.seatrial("usage", "charges", "-m", "hopper", "--since", until, "--format", "json")
+    numbers = [json.loads(part.out)["total"]["jobs"] for part in (first, rest)]
+    assert numbers == [bisect_left(ends, ends[100]), len(ends) - bisect_left(ends, ends[100])]
+    backwards = place.seatrial("usage", "charges", "--since", until, "--until", until)
+    assert backwards.code == 2 and "--since is not before --until" in backwards.err
     large = next(each for each in made.of("hopper") if each.nodes > 682 and each.submitted > since)
     steps = place.seatrial("usage", "charges", "-m", "hopper", "--job", large.job).out
     assert "base[1], factors[0] (large jobs)" in steps
@@ -373,6 +395,8 @@ def test_numbers_beyond_64_bits_are_exact(tmp_path: Path) -> None:
     exact = Fraction("123456789.123456789") / 999999937 * 4_000_001 * 10_000
     found = charge(charges, Jobs.of([job]))
     assert found.exact(0) == exact
+    whole = charge(loaded(tmp_path, "{decimals: 6, base: [{rate: 1}]}"), Jobs.of([job]))
+    assert whole.steps.tolist() == [4_000_001 * 10_000 * 10**6]
     assert found.steps.tolist() == [int(exact * 10**6 + Fraction(1, 2))]
 
 

@@ -278,6 +278,13 @@ def test_idle_time_is_that_of_a_count_of_seconds(
     assert lost_in(incident._replace(nodes=""), Jobs.of(jobs)).idle is None
 
 
+def test_suspended_jobs_hold_no_nodes() -> None:
+    jobs = Jobs.of([job(1, ended=START + 3 * HOUR, suspended_s=2 * HOUR)])
+    loss = lost_in(INCIDENT, jobs, machine=HOPPER)
+    assert loss.core_seconds.tolist() == [24 * 2 * HOUR]
+    assert loss.idle is not None and loss.idle.idle == 4 * 6 * HOUR - HOUR
+
+
 # ---- incidents, as they are recorded -------------------------------------------------------------
 
 
@@ -302,7 +309,12 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
         assert refused.code == 2, words
         assert said in refused.err, refused.err
     assert "--to is not after --from" in add(place, "text", *about, start=END, end=START).err
+    keep(place.trials, [job(1, ended=START + 2 * HOUR)])
+    add(place, "earlier", *about, "--nodes", "n001", "--id", "z", start=START - HOUR)
+    found = answered(place, "losses", "-m", "hopper", "--by", "incident", "--since", "2010-01-01")
+    assert [(row["incident"], row["jobs"]) for row in found["rows"]] == [("z", 1)]
     incident = ("usage", "incident")
+    assert place.seatrial(*incident, "withdraw", "z", "--why", "a try").code == 0
     fixed = place.seatrial(*incident, "correct", "two", "--to", when(END), "--why", "it is over")
     assert "corrected two" in fixed.out
     assert place.seatrial(*incident, "correct", "two", "--why", "x").code == 2
@@ -315,7 +327,7 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
     ]
     everything = place.seatrial(*incident, "list", "--all").out
     assert "withdrawn" in everything and "twice" in everything and "replaced" in everything
-    assert len((place.trials / "notes.jsonl").read_text().splitlines()) == 4
+    assert len((place.trials / "notes.jsonl").read_text().splitlines()) == 6
     place.seatrial("note", "a note", "--at", "2h")
     note = place.seatrial("note", "--list").out.split("a note")[0].splitlines()[-1].split()[0]
     refused = place.seatrial("usage", "losses", "--incident", note)

@@ -260,6 +260,8 @@ def charges_page(store: Store, asked: ChargeQuestion) -> Page:
 
 
 def _charges(store: Store, asked: ChargeQuestion) -> Charges:
+    if asked.until and asked.since >= asked.until:
+        raise UsageError("--since is not before --until; name an earlier time")
     machines = machines_with_jobs(store, asked.machine)
     context = context_of(machines)
     columns = columns_of(asked.by, context)
