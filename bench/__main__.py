@@ -44,6 +44,7 @@ SCRIPTS = (
     "tune",
     "usage_charges",
     "usage_questions",
+    "usage_import",
     "web",
     "whatif",
 )

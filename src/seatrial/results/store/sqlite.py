@@ -86,6 +86,7 @@ def connected(path: Path | None, mode: str, wait_s: float) -> sqlite3.Connection
         )
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA secure_delete = ON")  # names that are removed are gone
     return connection
 
 
