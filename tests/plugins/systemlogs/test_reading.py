@@ -17,15 +17,27 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles
+from seatrial.execute.run_collector import CollectedRun
+from seatrial.journal.events import ScriptEnded, ScriptStarted
+from seatrial.journal.run_life import RunLife
+from seatrial.model.codes import PASS
 from seatrial.model.failures import LogRule
-from seatrial.model.file_model import Duration, Size
+from seatrial.model.file_model import Duration, Size, Span
 from seatrial.model.machine_file import load_machine
 from seatrial.plugins.systemlogs import reading
-from seatrial.plugins.systemlogs.collector import _run_command
+from seatrial.plugins.systemlogs.collector import (
+    LogReader,
+    RunRead,
+    _run_command,
+    asked_of,
+    overlapping,
+)
 from seatrial.plugins.systemlogs.keys import LogSource, TimeStamps
 from seatrial.plugins.systemlogs.reading import LineCounter, RuleSet, Window, read_files, rules_for
+from tests.results.store.trials import TrialMaker, a_case
 
 START = int(datetime(2026, 5, 1, 8, tzinfo=UTC).timestamp())
 NODES = ("n001", "n002", "n003")
@@ -231,6 +243,7 @@ def test_stamps_are_read_as_their_format_says() -> None:
     twice = "2026-10-25T02:30:00"
     assert read_as("iso", twice, "2026-10-25T00:29+00:00") == "2026-10-25T00:30:00"
     assert read_as("iso", twice, "2026-10-25T01:31+00:00") == "2026-10-25T01:30:00"
+    assert read_as("syslog", "Oct 25 02:30:00", "2026-10-25T01:31+00:00") == "2026-10-25T01:30:00"
     assert read_as("iso", "2026-05-01 08:00:00", new_year, "-0130") == "2026-05-01T09:30:00"
     assert read_as("iso", "2026-13-01T08:00:00", new_year) == "none"
     assert read_as("epoch", "1777622400", new_year) == "2026-05-01T08:00:00"
@@ -328,3 +341,51 @@ def fault_of(machine: Path) -> str:
     with pytest.raises(InvalidFiles) as raised:
         load_machine(machine)
     return str(raised.value)
+
+
+def test_a_run_is_read_by_both_clocks() -> None:
+    """Lines may go by the clock of the node or by that of the scheduler's host."""
+    second = 1_000_000_000
+
+    def asked(script: Sequence[int]) -> tuple[float, float, Sequence[str]]:
+        started, ended = ((START + each) * second for each in script)
+        own = [
+            ScriptStarted(time=started, nodes="n001"),
+            ScriptEnded(time=ended, exit_code=0),
+        ]
+        life = RunLife(job_started=START * second, job_ended=(START + 100) * second)
+        run = asked_of("r", life, CollectedRun(PASS, "", job_events=own))
+        assert run is not None and run.nodes == ("n001",)
+        return run.start - START, run.end - START, run.doubts
+
+    assert asked((10, 90)) == (0, 100, [])
+    assert asked((190, 270)) == (0, 270, [])
+    assert asked((-190, -90)) == (-190, 100, [])
+    days = 7 * 86400
+    told = "the clock of its node is 6 d 23 h off; the scheduler's times were taken"
+    assert asked((days, days + 90)) == (0, 100, [told])
+    assert asked_of("r", RunLife(), CollectedRun(PASS, "")) is None
+
+
+def test_runs_are_read_together_where_their_windows_overlap(tmp_path: Path) -> None:
+    """In one pass each; alone, where together they have more than may be read."""
+    filler = "kernel: " + "x" * 400
+    source = log(tmp_path / "log", [line(each, "n001", filler) for each in range(1200)])
+    record = TrialMaker(tmp_path / "trials", "t", [a_case(1)]).folder.record()
+    small = LogSource(name="log", files=source.files, at_most=Size("280KiB"), before=Span("0s"))
+    record = replace(record, machine=replace(record.machine, logs=[small]))
+    runs = [
+        RunRead(f"run{number}", ("n001",), START + since, START + since + 390)
+        for number, since in enumerate((0, 300, 795))
+    ]
+    parts = [[run.run_id for run in part] for part in overlapping(runs, small)]
+    assert parts == [["run0", "run1"], ["run2"]]
+
+    reader = LogReader(record, tmp_path)
+    events = asyncio.run(reader.read_now(runs))
+    for event in events:
+        (read,) = event.sources
+        assert (read.faults, event.lines) == ([], 401)  # its window is 10 s longer
+    # The text of a shape is told once.
+    assert [len(event.texts) for event in events] == [1, 0, 0]
+    assert {each.shape for event in events for each in event.shapes} == set(events[0].texts)

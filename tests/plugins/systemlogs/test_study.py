@@ -21,6 +21,7 @@ from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters
+from seatrial.show.text import page_text
 from tests.results.store.trials import NOON, TrialMaker, a_case
 
 BEGIN = NOON // 1_000_000_000
@@ -33,6 +34,7 @@ def read_run(
     window: tuple[int, int],
     found: Counter[tuple[str, int]] | None = None,
     shapes: dict[str, int] | None = None,
+    more_lines: int = 0,
     **of_source: Any,
 ) -> None:
     """The event of a run whose logs were read: lines of the rule `xid` by node and second, and
@@ -52,6 +54,7 @@ def read_run(
         ],
         shapes=[ShapeSeen(f"id of {text}", lines) for text, lines in (shapes or {}).items()],
         texts={f"id of {text}": text for text in shapes or {}},
+        more_lines=more_lines,
     )
 
 
@@ -110,7 +113,8 @@ def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path, location: 
         trial.run(trial.cases[0], f"good{number}")
         names = ("ann", "bob", "carol", "dave", "eve")
         shapes = {**usual, f"job of {names[number % 4]} did end": 1}
-        read_run(trial, f"good{number}", (100 * number, 100 * number + 50), shapes=shapes)
+        window, more_lines = (100 * number, 100 * number + 50), 7 * (number == 0)
+        read_run(trial, f"good{number}", window, shapes=shapes, more_lines=more_lines)
     for number, name in enumerate(("eve", "bob", "ann")):
         run_id, window = f"bad{number}", (5000 + 30 * number, 5050 + 30 * number)
         trial.run(trial.cases[0], run_id, FAILED)
@@ -130,7 +134,11 @@ def test_shapes_that_only_failures_have_are_told_once(tmp_path: Path, location: 
         shapes_compared = 4
         assert told["p"] == pytest.approx(shapes_compared / 1771)
         assert (answer["passed"], answer["wrong"]) == (20, 3)
+        # Of one run that passed not all shapes are known.
         page = logs(store, **ALL, unusual="1")
+        assert "1 run that passed had more shapes" in page_text(page)
+        first = of_run(store, queries.run(store, "good0"), None)
+        assert first is not None and (first.unkept, len(first.shapes)) == (7, 2)
         assert list(page.lines() if page.lines else []) == [
             ("shape", "lines", "runs", "nodes", "p"),
             ("nic: pause storm on <*>", 7, 3, "n001", told["p"]),
