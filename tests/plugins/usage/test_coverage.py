@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from seatrial.plugins.usage.jobs import UserJob
 from tests.cli.test_query_common import ask
 from tests.plugins.usage.kept import keep
-from tests.plugins.usage.made_year import made_year
+from tests.plugins.usage.made_year import SEVEN, made_year
 from tests.programs import Workplace
 
 HOUR = 3600
@@ -100,3 +100,24 @@ def test_a_suite_stands_for_jobs_of_its_applications_and_sizes(tmp_path: Path) -
     assert any("executable secret" in note for note in found["notes"])
     exactly = json.loads(place.seatrial(*words, "--within", "1", "--format", "json").out)
     assert exactly["total"]["of_size"] == 40 * HOUR
+
+
+def test_the_seven_codes_are_found_to_be_85_per_cent(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    place.local(cores=4)
+    place.machine.write_text(place.machine.read_text().replace("machine: here", "machine: hopper"))
+    for code in SEVEN:
+        place.test(code, app=code.upper())
+    year = made_year(2_000, seed=6)
+    keep(place.trials, year.jobs)
+    rules = "".join(
+        f"  - {{application: {code}, executable: {code}.x, name: ['{code}_*', {code}-prod]}}\n"
+        for code in {*year.applications} - {"vasp"}
+    )
+    (tmp_path / "apps.yaml").write_text(f"applications:\n{rules}")
+    words = ("usage", "coverage", "suite", "-m", str(place.machine), "--applications", "apps.yaml")
+    found = json.loads(place.seatrial(*words, "--format", "json").out)
+    total = found["total"]
+    assert total["of_application"] / total["seconds"] == pytest.approx(year.planted.seven, abs=2e-3)
+    shares = [each["gain"] for each in found["add"]]
+    assert shares == sorted(shares, reverse=True) and found["add"][0]["application"] in SEVEN

@@ -50,7 +50,9 @@ def page_of(found: Answer, context: Context) -> Page:
     asked = found.asked
     pivoted = len(asked.by) == 2 and found.additive and asked.of in ("hours", "jobs", "energy")
     title = f"{asked.of.capitalize()} by {' and '.join(asked.by)}"
-    parts = _pivoted(found) if pivoted else _plain(found)
+    parts: Sequence[Part] = ["No jobs."]
+    if found.rows:
+        parts = _pivoted(found) if pivoted else _plain(found)
     notes = [Text(note, "notice") for note in found.notes]
     sections = [Section(title, parts)]
     if notes:
@@ -168,7 +170,9 @@ def _of_waits(_: Question) -> list[ValueColumn]:
 
 def wait_text(seconds: float | None) -> str:
     """Return a wait; ``-`` for one that is not known."""
-    return "-" if seconds is None or isnan(seconds) else show_seconds(seconds)
+    if seconds is None or isnan(seconds):
+        return "-"
+    return show_seconds(seconds) if seconds >= 1 else "0 s"
 
 
 def _of_failures(asked: Question) -> list[ValueColumn]:

@@ -42,7 +42,7 @@ UNKNOWN = "(unknown)"
 # Which application a job ran, in which mode, and for which field of science.
 
 MAX_EDGES = 40
-MAX_RECORDS = 5_000_000
+MAX_SIZE = 10**9
 SHIPPED = Path(__file__).parent / "shipped" / "applications.yaml"
 
 _Patterns = str | list[str]
@@ -405,7 +405,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def _checked_edges(edges: Sequence[int]) -> tuple[int, ...]:
-    if any(edge < 1 for edge in edges) or list(edges) != sorted(set(edges)):
+    if any(not 1 <= edge <= MAX_SIZE for edge in edges) or list(edges) != sorted(set(edges)):
         raise UsageError("--edges: write sizes of 1 or more, ascending, such as 1,16,1024,8192")
     if len(edges) > MAX_EDGES:
         raise UsageError(f"--edges: {len(edges)} sizes; the most is {MAX_EDGES}")

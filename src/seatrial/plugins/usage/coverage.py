@@ -266,9 +266,10 @@ def coverage_page(
         "Coverage",
         sections,
         summary=(
-            f"The {count_text(len(tests), 'case')} stand for {_part(total.of_size, total.seconds)} "
-            f"of {hours_text(total.seconds)} {asked.unit}; for "
-            f"{_part(total.of_application, total.seconds)} by application alone; "
+            f"{count_text(len(tests), 'case')} of the suite: they cover "
+            f"{_part(total.of_size, total.seconds)} of {hours_text(total.seconds)} {asked.unit} "
+            f"by application and size, {_part(total.of_application, total.seconds)} by "
+            "application alone; "
             f"{span_text(found.since, found.until, context)}"
         ),
         records=partial(_coverage_records, found),
@@ -437,8 +438,8 @@ def _covered_table(found: CoverageAnswer, name: str, rows: Sequence[Covered]) ->
         [
             Column(ATTRIBUTES[name].title, fold=True),
             Column("Share of hours", "number"),
-            Column("Stood for", "number"),
-            Column("By application alone", "number"),
+            Column("Covered", "number"),
+            Column("Application alone", "number"),
         ],
         [
             [
@@ -460,7 +461,7 @@ def _additions_table(found: CoverageAnswer) -> Table:
             Column("Application"),
             Column("Cores", "number"),
             Column("Adds", "number"),
-            Column("Then stands for", "number"),
+            Column("Then covered", "number"),
         ],
         [
             [each.application, f"{each.cores:,}", in_per_cent(each.gain), in_per_cent(each.share)]

@@ -26,6 +26,7 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened
 from seatrial.cli.study import HOW, print_or_draw
+from seatrial.errors import UsageError
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, prepare_trial
 from seatrial.plugins.usage.answer_page import usage_page
@@ -45,6 +46,7 @@ from seatrial.plugins.usage.waits_page import Like, Size, parse_size, waits_page
 from seatrial.results.store.schema import Store
 from seatrial.units import SECOND_NS, moment_of, seconds
 
+MAX_LEFT_OUT = 3
 EDGES_HELP = "Largest sizes of the classes of `size` and `nodes`; default: powers."
 
 
@@ -266,6 +268,12 @@ def coverage(folders: Folders, /, suite: str, within: float, **chosen: Any) -> i
         asked, context = asked_of(store, chosen)
         tests = tests_of(prepared.cases, apps)
         left_out = left_out_of(prepared.skipped, prepared.broken)
+        if not tests:
+            machine = prepared.site.machine.machine
+            reasons = "\n".join(left_out[:MAX_LEFT_OUT])
+            raise UsageError(
+                f"no case of {suite} runs on {machine}; name another machine: -m\n{reasons}"
+            )
         page = coverage_page(store, asked, context, tests, within, left_out)
     print_or_draw(page, chosen["form"])
     return 0

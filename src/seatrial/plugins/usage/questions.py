@@ -36,7 +36,6 @@ from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, 
 from seatrial.plugins.usage.waits import SHARES, Curve, Waits, waits_of
 from seatrial.results.store.schema import Store
 from seatrial.units import (
-    count,
     in_per_cent,
     listed,
     show_share,
@@ -488,7 +487,7 @@ def notes_of(waits: Waits) -> list[str]:
         notes.append(f"{_are(waits.held, 'job')} not counted: held, or waiting for other jobs.")
     if waits.assumed:
         notes.append(
-            f"Of {count(waits.assumed, 'job')} it is not known when they could start; their waits "
+            f"{_are(waits.assumed, 'job')} without the time at which they could start; their waits "
             "begin at the submission."
         )
     return notes

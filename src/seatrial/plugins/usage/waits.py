@@ -13,7 +13,6 @@ them as independent makes intervals several times too narrow (Künsch 1989 on bl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from seatrial.lazy import Bools, Floats, Ints, np
@@ -23,8 +22,8 @@ Ready = Literal["eligible", "submitted"]
 
 SHARES = (0.5, 0.75, 0.9, 0.95)
 CONFIDENCE = 0.95
-RESAMPLES = 1000
-BINS = 500
+RESAMPLES = 600
+BINS = 300
 """Times of a bootstrap; of more distinct ones, neighbours are taken together."""
 FEW_DAYS = 8
 """With fewer days, jobs are drawn one by one, as if they were independent."""
@@ -132,24 +131,24 @@ class Estimate(NamedTuple):
     #: Medians of resamples, for ratios; infinite where they are not known.
     medians: Floats
     #: Whether jobs were drawn one by one: they are of too few days.
-    one_by_one: bool
+    one_by_one: bool = False
 
     @property
     def median(self) -> Quantile:
         return self.quantiles[0]
 
 
-def estimate(waits: Waits, chosen: Ints, shares: Sequence[float] = SHARES) -> Estimate:
-    """Return the quantiles of the chosen waits with their intervals."""
+def estimate(waits: Waits, chosen: Ints, intervals: bool = True) -> Estimate:
+    """Return the quantiles of the chosen waits, with their intervals if these are wanted."""
     seconds, started = waits.seconds[chosen], waits.started[chosen]
     curve = Curve.of(seconds, started)
-    of_share = [Quantile(share, curve.quantile(share)) for share in shares]
+    of_share = [Quantile(share, curve.quantile(share)) for share in SHARES]
     waiting = int(len(started) - started.sum())
-    if len(seconds) < FEW_JOBS:
-        return Estimate(len(seconds), waiting, tuple(of_share), np.array([]), True)
+    if len(seconds) < FEW_JOBS or not intervals:
+        return Estimate(len(seconds), waiting, tuple(of_share), np.array([]))
     days = waits.ready[chosen] // _DAY
     one_by_one = len(np.unique(days)) < FEW_DAYS
-    drawn = _resampled(seconds, started, None if one_by_one else days, shares)
+    drawn = _resampled(seconds, started, None if one_by_one else days)
     told = [_with_interval(each, some) for each, some in zip(of_share, drawn, strict=True)]
     return Estimate(len(seconds), waiting, tuple(told), drawn[0], one_by_one)
 
@@ -167,10 +166,8 @@ def _ends(drawn: Floats) -> tuple[float | None, float | None]:
     return (low if np.isfinite(low) else None), (high if np.isfinite(high) else None)
 
 
-def _resampled(
-    seconds: Ints, started: Bools, days: Ints | None, shares: Sequence[float]
-) -> list[Floats]:
-    """Return, for each share, its times in resamples of whole days; of jobs without days."""
+def _resampled(seconds: Ints, started: Bools, days: Ints | None) -> list[Floats]:
+    """Return, for each of `SHARES`, its times in resamples of whole days; of jobs without days."""
     times, place = _binned(seconds)
     cell = 2 * place + started
     rng = np.random.default_rng([SEED, len(seconds)])
@@ -184,7 +181,7 @@ def _resampled(
         np.add.at(by_day, (of_day, cell), 1)
         drawn = rng.multinomial(number, np.full(number, 1 / number), RESAMPLES) @ by_day
     survival = _survival(drawn[:, 1::2], drawn[:, ::2])
-    return [_first_below(survival, times, 1 - share) for share in shares]
+    return [_first_below(survival, times, 1 - share) for share in SHARES]
 
 
 def _first_below(survival: Floats, times: Ints, left: float) -> Floats:

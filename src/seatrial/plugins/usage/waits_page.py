@@ -126,12 +126,11 @@ class WaitAnswer(NamedTuple):
     notes: list[str]
 
     @property
-    def shortest(self) -> Group | None:
-        """The group that waits shortest, if two or more have a median."""
-        known = [group for group in self.groups if group.found.median.seconds is not None]
-        if len(known) < 2:
-            return None
-        return min(known, key=lambda group: group.found.median.seconds or 0.0)
+    def known(self) -> list[Group]:
+        """The groups whose median is known with an interval, the one that waits shortest first."""
+        return sorted(
+            (group for group in self.groups if group.found.median.low is not None), key=_median
+        )
 
 
 def waits_page(store: Store, asked: Question, context: Context, like: Like) -> Page:
@@ -164,6 +163,8 @@ def answer(store: Store, asked: Question, context: Context, like: Like) -> WaitA
     notes = [*found.notes, *notes_of(waits)]
     if unknown:
         notes.append(f"{count_text(unknown, 'job')} without a known size or limit: not counted.")
+    if len(groups) > asked.top and asked.by != (MONTH,):
+        notes.append(f"Intervals are of the {asked.top} words with the most jobs; --top asks more.")
     if any(group.found.one_by_one for group in groups):
         notes.append(
             f"Intervals of jobs of fewer than {FEW_DAYS} days take jobs as independent, and are "
@@ -189,13 +190,20 @@ def _groups(found: Found, waits: Waits, asked: Question, context: Context) -> li
         codes, names = told.codes[waits.places[inside]], told.names
     shown = shown_names(name, names, asked.names)
     ordered = name == MONTH or ATTRIBUTES[name].ordered
-    groups = [
-        (code, Group(shown[code], estimate(waits, inside[codes == code]), None))
-        for code in np.unique(codes).tolist()
-    ]
+    number = np.bincount(codes, minlength=len(names))
+    places = np.flatnonzero(number).tolist()
     if not ordered:
-        groups.sort(key=lambda pair: (names[pair[0]] == UNKNOWN, _median(pair[1])))
-    return [group for _, group in groups]
+        places.sort(key=lambda code: (names[code] == UNKNOWN, -number[code], names[code]))
+    groups = [
+        Group(shown[code], estimate(waits, inside[codes == code], ordered or i < asked.top), None)
+        for i, code in enumerate(places)
+    ]
+    # Few are compared, so by how long they wait; of many those with the most jobs come first.
+    return groups if ordered or len(groups) > asked.top else sorted(groups, key=_by_median)
+
+
+def _by_median(group: Group) -> tuple[bool, float]:
+    return group.word == UNKNOWN, _median(group)
 
 
 def _median(group: Group) -> float:
@@ -204,9 +212,9 @@ def _median(group: Group) -> float:
 
 
 def _with_ratios(found: WaitAnswer) -> list[Group]:
-    shortest = found.shortest
-    if shortest is None:
+    if not found.known:
         return found.groups
+    shortest = found.known[0]
     return [
         group if group is shortest else group._replace(times=ratio(group.found, shortest.found))
         for group in found.groups
@@ -215,7 +223,8 @@ def _with_ratios(found: WaitAnswer) -> list[Group]:
 
 # ---- shown ---------------------------------------------------------------------------------------
 
-_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
+_UNITS = ((259200.0, 86400.0, "d"), (3600.0, 3600.0, "h"), (60.0, 60.0, "min"), (0.0, 1.0, "s"))
+"""From which time on a unit is used, its seconds, and its name."""
 
 
 def quantile_text(found: Quantile) -> str:
@@ -223,7 +232,7 @@ def quantile_text(found: Quantile) -> str:
     for it to be known."""
     if found.seconds is None:
         return "-"
-    size, unit = next((each for each in _UNITS if found.seconds >= 2 * each[0]), _UNITS[-1])
+    size, unit = next(each[1:] for each in _UNITS if found.seconds >= each[0])
     text = f"{found.seconds / size:.3g} {unit}"
     if found.low is None:
         return text
@@ -276,9 +285,7 @@ def _table(found: WaitAnswer, context: Context) -> Table:
 def _summary(found: WaitAnswer, context: Context) -> str:
     span = span_text(found.since, found.until, context)
     jobs = count_text(sum(group.found.jobs for group in found.groups), "job")
-    known = sorted(
-        (group for group in found.groups if group.found.median.seconds is not None), key=_median
-    )
+    known = found.known
     if len(known) < 2:
         return f"{jobs}; {span}"
     shortest, longest = known[0], known[-1]
