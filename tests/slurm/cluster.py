@@ -155,6 +155,14 @@ class SlurmCluster:
             raise CommandError(argv, done.returncode, done.stdout, done.stderr)
         return done.stdout
 
+    def sql(self, statements: str) -> str:
+        """Run statements in the accounting database; return what they select."""
+        return self._services.sql(statements)
+
+    def kill_slurmdbd(self) -> None:
+        """End the accounting's daemon; the controller goes on."""
+        self._services.kill_slurmdbd()
+
     # The controller
 
     def kill_controller(self, *, abruptly: bool = False) -> None:

@@ -47,6 +47,16 @@ class Services:
             shutil.rmtree(self._sockets, ignore_errors=True)
             self._sockets = None
 
+    def sql(self, statements: str) -> str:
+        """Run statements in the accounting database; return what they select."""
+        line = ["mariadb", "--no-defaults", f"--socket={self._mysql}", "-N", "-B", "slurm_acct_db"]
+        done = subprocess.run(line, input=statements, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    def kill_slurmdbd(self) -> None:
+        """End slurmdbd; the controllers go on."""
+        self._daemons.pop().kill()
+
     def conf_lines(self) -> list[str]:
         lines = ["AuthType=auth/munge", "CredType=cred/munge", f"AuthInfo=socket={self._munge}"]
         if not self.accounting:

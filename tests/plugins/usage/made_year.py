@@ -379,7 +379,7 @@ _USERS, _ACCOUNTS, _G09_USERS = 200, 8, 132  # of a field
 
 def _rows(drawn: _Drawn, core_seconds: float) -> tuple[list[tuple[UserJob, str]], list[Incident]]:
     """Return the jobs with their codes, and the incidents."""
-    seconds = np.maximum(60, np.rint(drawn.share * core_seconds / drawn.cores).astype(int))
+    seconds = np.maximum(5, np.rint(drawn.share * core_seconds / drawn.cores).astype(int))
     started = _starts(drawn, seconds)
     victims = _victims(drawn, seconds)
     for incident, places in victims:

@@ -119,6 +119,9 @@ def test_a_record_is_a_job() -> None:
         (WAITS | {"NodeList": "None assigned", "ReqTRES": "gres/gpu=2"},
          {"started": None, "ended": None, "exit_code": None, "nodes": 2, "node_list": "",
           "gpus": 2}),
+        # Of tasks that were cancelled in the queue some have a start, and no node.
+        ({"State": "CANCELLED by 1000", "AllocNodes": "0", "NodeList": "None assigned"},
+         {"started": None, "ended": 1795946364, "nodes": 2}),
         # Slurm lost the end of a job: it does not run for ever.
         ({"State": "RUNNING", "End": "Unknown", "Submit": "1790000000", "Start": "1790000000"},
          {"state": "unknown", "ended": 1790000000}),

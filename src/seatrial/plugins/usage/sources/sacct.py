@@ -65,7 +65,7 @@ _ERROR = re.compile(r"\b(error|fatal)\b", re.IGNORECASE)
 _MISLEADING = re.compile(r"SACCT_\w+|SLURM_(CLUSTERS|TIME_FORMAT|BITSTR_LEN)|TZ")
 _WAITING = re.compile(r"DBD Agent queue size:\s*(\d+)")
 _PRIVATE = re.compile(r"(?m)^PrivateData\s*=.*\bjobs\b")
-_NEVER_ELIGIBLE = "--state=CANCELLED,DEADLINE"
+_NOT_ELIGIBLE = "--state=CANCELLED,DEADLINE"
 ALL_TIMES = "--starttime=1970-01-02T00:00:00"
 
 
@@ -248,7 +248,7 @@ class Sacct:
             window = Window(since, min(until, since + length))
             began = time.monotonic()
             try:
-                answers = self._answers(window.words, (*window.words, _NEVER_ELIGIBLE))
+                answers = self._answers(window.words, (*window.words, _NOT_ELIGIBLE))
             except TooSlow as error:
                 length = (window.until - window.since) // 2
                 if length < SHORTEST_WINDOW_S:
@@ -320,7 +320,7 @@ class Sacct:
 
 
 def _jobs(reader: Reader, answers: Answers, rejects: Rejects, window: Window) -> Iterator[UserJob]:
-    """Yield the jobs of the first answer, and those of others that were never eligible, which the
+    """Yield the jobs of the first answer, and those of others that were not eligible yet, which the
     first has not. Raises BackendError where there is something that sacct does not print."""
 
     def refuse(place: str, reason: str, row: str) -> None:
@@ -330,7 +330,7 @@ def _jobs(reader: Reader, answers: Answers, rejects: Rejects, window: Window) ->
         lines = io.TextIOWrapper(file, "utf-8", "replace", newline="\n")
         next(lines)  # the header
         for job in reader.jobs(lines, answers.header, rejects, "sacct", refuse):
-            if number == 0 or job.eligible is None:
+            if number == 0 or job.eligible is None or job.eligible >= window.until:
                 yield job
 
 

@@ -337,6 +337,8 @@ class Reader:
         started, ended = self._moment(row.started), self._moment(row.ended)
         if submitted is None:
             raise ValueError(f"Submit is {row.submitted!r}, no time")
+        if row.nodes == "0" and row.node_list.startswith("None"):
+            started = None  # Slurm gives some that were cancelled in the queue a start, but no node
         if started is not None and started < submitted:
             started = submitted  # after it was resized; Start is that of its first record
         if ended is not None and ended < (started or submitted):
