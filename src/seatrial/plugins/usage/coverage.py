@@ -288,7 +288,8 @@ def coverage(
     found = load(store, asked, context, columns)
     told = words("application", found.jobs, context)
     seconds = seconds_of(found, asked.unit)
-    sizes = _sizes_by_application(tests, told.names, context)
+    present = [told.names[code] for code in np.unique(told.codes).tolist()]
+    sizes = _sizes_by_application(tests, present, context)
     has_test: Bools = np.array([name in sizes for name in told.names], dtype=bool)[told.codes]
     alike = _alike(found.jobs, told.codes, told.names, sizes, within)
     by_name = {name: words(name, found.jobs, context) for name in _TABLES[1:]}
@@ -299,7 +300,7 @@ def coverage(
     parts = (seconds, seconds[has_test], seconds[alike])
     total = Covered("", *(int(part.sum()) for part in parts))
     unused = sorted(
-        {test.app for test in tests if _application(test.app, told.names, context) is None}
+        {test.app for test in tests if _application(test.app, present, context) is None}
     )
     notes = [
         *found.notes,
