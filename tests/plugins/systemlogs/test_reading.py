@@ -137,6 +137,15 @@ def test_a_window_is_found_in_a_large_file(tmp_path: Path) -> None:
     assert fault.endswith("its window has more than 200.0 KiB; only the end of it was read")
     assert counter.counts[0].cut and 100 < counter.counts[0].lines < 700
 
+    # Of a packed file, whose end cannot be found, the beginning counts.
+    text = (tmp_path / "big").read_bytes()
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(text, 1))
+    packed = LogSource(name="log", files=[f"{tmp_path}/packed.gz"], at_most=Size("1KiB"))
+    counter = counted(packed, window(0, 7999))
+    (fault,) = counter.counts[0].faults
+    assert fault.endswith("its window has more than 1.0 KiB; only the beginning of it was read")
+    assert 0 < counter.counts[0].lines < 4000
+
 
 def test_what_rotation_made_of_a_file_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

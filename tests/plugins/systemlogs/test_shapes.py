@@ -41,6 +41,18 @@ def test_opposites_are_apart_and_values_together() -> None:
         "read <*> of user <*> at <*>"
     )
     assert shape_of(b"EDAC MC0: 3 CE on 0x1f") == "EDAC <*> <*> CE on <*>"
+    for text in (
+        b"sshd[1]: Accepted publickey for ann from 10.0.0.1 port 22 ssh2: RSA SHA256:x",
+        b"sshd[1]: Failed password for invalid user ann from 10.0.0.1 port 22 ssh2",
+        b"systemd-logind[1]: New session 4 of user ann.",
+        b"su: pam_unix(su:session): session opened for user ann by ann(uid=0)",
+        b"sudo: ann : TTY=pts/0 ; PWD=/home/ann ; USER=ann ; COMMAND=/bin/ls",
+        b"CRON[1]: (ann) CMD (run-parts /etc/cron.hourly)",
+        b'audit: USER_LOGIN acct="ann" exe="/usr/sbin/sshd"',
+        b"slurmd: JobId=1 user=ann(1001) started; home /home/ann, mail ann@site.org",
+    ):
+        assert "ann" not in shape_of(text), shape_of(text)
+
     # Two causes are two shapes, many names are one.
     few = [f"load of file failed: {cause}" for cause in ("timeout", "denied")]
     many = [f"job of {name} did end" for name in ("ann", "bob", "carol", "dave")]

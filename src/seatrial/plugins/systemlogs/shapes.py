@@ -43,6 +43,9 @@ _VALUES = re.compile(
     | \b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b(?=\ (?:{_MONTHS})\b)
     | \b(?:{_MONTHS})\b(?=\ +0)
     | (?<=\b[Uu]ser\ )[\w.-]+ | (?<=\b[Uu]ser=)[\w.-]+ | (?<=\bUSER=)[\w.-]+
+    | (?<=\bruser=)[\w.-]+ | (?<=\blogname=)[\w.-]+ | (?<=\bacct=")[\w.-]+
+    | (?<=\bsudo:\ )[\w.-]+ | (?<=\bby\ )[\w.-]+(?=\(uid=) | (?<=\()[\w.-]+(?=\)\ CMD\b)
+    | (?<=\bfor\ )[\w.-]+(?=\ from\b) | (?<=\bto\ )[\w.-]+(?=\ by\b)
     | 0
     """,
     re.VERBOSE,
