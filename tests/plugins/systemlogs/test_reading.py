@@ -8,7 +8,7 @@ import lzma
 import os
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from seatrial.model.codes import PASS
 from seatrial.model.failures import LogRule
 from seatrial.model.file_model import Duration, Size, Span
 from seatrial.model.machine_file import load_machine
-from seatrial.plugins.systemlogs import reading
+from seatrial.plugins.systemlogs import collector, reading
 from seatrial.plugins.systemlogs.collector import (
     LogReader,
     RunRead,
@@ -398,3 +398,28 @@ def test_runs_are_read_together_where_their_windows_overlap(tmp_path: Path) -> N
     # The text of a shape is told once.
     assert [len(event.texts) for event in events] == [1, 0, 0]
     assert {each.shape for event in events for each in event.shapes} == set(events[0].texts)
+
+
+def test_reading_that_hangs_or_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collector, "GRACE_S", 0.0)
+    source = log(tmp_path / "log", [line(1)])
+    source = replace(source, timeout=Duration("100ms"))
+
+    def faults(work: Callable[[LineCounter], None]) -> list[str]:
+        monkeypatch.setattr(collector, "read_files", work)
+        counter = LineCounter(source, [window(0, 9)], RULES, NODES)
+        return asyncio.run(collector.counted(counter)).counts[0].faults
+
+    let_go = threading.Event()
+
+    def hang(_: LineCounter) -> None:
+        let_go.wait()
+
+    def fail(_: LineCounter) -> None:
+        raise ValueError("no")
+
+    assert faults(hang) == ["its files did not answer within 100 ms"]
+    let_go.set()
+    assert faults(fail) == ["reading it failed: ValueError('no')"]

@@ -24,6 +24,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.hooks import value_of
 from seatrial.journal.events import AlertRaised, Event, ScriptEnded, ScriptStarted
 from seatrial.journal.run_life import RunLife
+from seatrial.log import logger
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.nodes import node_names
 from seatrial.plugins.systemlogs.events import (
@@ -46,6 +47,8 @@ from seatrial.plugins.systemlogs.reading import (
 )
 from seatrial.plugins.systemlogs.shapes import VALUE, shapes_of
 from seatrial.units import SECOND_NS, count, listed, show_seconds
+
+_log = logger(__name__)
 
 HOUR_S = 3600
 MOST_SKEW_S = 86400  # a clock that is further off tells nothing
@@ -243,17 +246,21 @@ def overlapping(runs: Sequence[RunRead], source: LogSource) -> list[list[RunRead
 
 async def counted(counter: LineCounter) -> LineCounter:
     """Read a source with a new counter. Return the counter; one with a fault alone where its files
-    do not answer."""
+    do not answer, or where reading fails: a log must not end a drive."""
     source = counter.source
-    if source.command:
-        await _run_command(counter)
-        return counter
     try:
+        if source.command:
+            await _run_command(counter)
+            return counter
         async with asyncio.timeout(source.timeout.seconds + GRACE_S):
             await run_in_thread(lambda: read_files(counter), "system logs")
     except TimeoutError:  # the thread still hangs, and may go on with its counter
         counter = counter.empty()
         counter.tell(f"its files did not answer within {show_seconds(source.timeout.seconds)}")
+    except Exception as error:
+        _log.exception("%s cannot be read", source.name)
+        counter = counter.empty()
+        counter.tell(f"reading it failed: {error!r}")
     return counter
 
 
