@@ -113,6 +113,7 @@ def test_everything_else_works_without_it(plugin: str, tmp_path: Path) -> None:
         ("guard", "guard", "/opt/guard"),
         ("rehearsal", "rehearsal", "{repair: 1h}"),
         ("sinks", "sinks", "[{name: s, kind: file, path: /s}]"),
+        ("systemlogs", "logs", "[{name: s, files: [/s]}]"),
     ],
 )
 def test_its_keys_are_faults_that_name_it(
