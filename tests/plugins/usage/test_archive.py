@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from seatrial.errors import StoreError
+from seatrial.errors import StoreError, UsageError
 from seatrial.plugins.usage.archive import Archive, Segment
 from seatrial.plugins.usage.gaps import gaps, uncovered
 from seatrial.plugins.usage.jobs import Chosen, Jobs, UserJob, read_jobs
@@ -131,6 +131,7 @@ def test_both_databases_hold_the_same(location: Location, tmp_path: Path) -> Non
     assert [row for row in second if row not in first] == rows_of(Jobs.of(ends))
     with reopen_empty(location) as store:
         assert len(read_jobs(store, Chosen())) == 0
+        assert gaps(store, "pier") == [("pier", "", 0, 0)]
     assert stored(location, tmp_path) == second
     with synced(location, tmp_path) as store:
         chosen = Chosen(machine="pier", since=9000, until=1050)
@@ -138,6 +139,15 @@ def test_both_databases_hold_the_same(location: Location, tmp_path: Path) -> Non
         running = Chosen(machine="pier", since=5, until=1005)
         assert len(read_jobs(store, running, ("state",))) == 12
         assert len(read_jobs(store, Chosen(machine="nowhere"))) == 0
+    archive = Archive(tmp_path, "pier")
+    for name in archive.names():
+        archive.rewrite(name, lambda job: job.user != "u3", lambda _: True)
+    assert stored(location, tmp_path) == [
+        row for row in second if (row["machine"], row["user"]) != ("pier", "u3")
+    ]
+    with synced(location, tmp_path) as store:
+        words = {word for (word,) in store.rows("SELECT word FROM usage_words")}
+        assert ("u3" in words, "u2" in words) == (True, True)  # of harbour
 
 
 def test_unfinished_jobs_count_until_they_were_asked_for(tmp_path: Path) -> None:
@@ -216,6 +226,12 @@ def test_a_write_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="killed"):
         archive.write(Segment(machine="pier", source="made", asked=1), dying())
     assert list(archive.folder.iterdir()) == []
+    assert stored(tmp_path / "store.sqlite", tmp_path) == []
+
+
+def test_numbers_that_no_database_keeps_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="job 1 has the number 92233720368547758080, which no"):
+        keep(tmp_path, [UserJob(machine="pier", job="1", submitted=1, cpu_s=10 << 63)])
     assert stored(tmp_path / "store.sqlite", tmp_path) == []
 
 

@@ -13,10 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from seatrial.plugins.usage.archive import Archive
+from seatrial.plugins.usage.archive import Archive, Rejects
+from seatrial.plugins.usage.importing import Ask
 from seatrial.plugins.usage.jobs import NONE, Chosen, read_jobs
+from seatrial.plugins.usage.sources.swf import SwfLog
 from seatrial.results.store.ingest import synced
+from tests.plugins.usage.kept import keep
 from tests.programs import Done, Workplace
 
 HEAD = "; Version: 2.2\n; UnixStartTime: 1000000\n; Queue: 1 batch (the usual one)\n"
@@ -174,6 +179,39 @@ def test_logs_that_are_none_are_refused(place: Workplace) -> None:
         done = place.seatrial("usage", "import", "swf", "log.swf.gz", *words)
         assert done.code == 2
         assert message in done.err
+
+
+WORD = st.sampled_from(["0", "1", "5", "-1", "2", "100", "1.5", "x", "1e400", "", "99999999999999"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(st.lists(WORD, min_size=17, max_size=18).map(" ".join), max_size=5))
+def test_each_line_of_a_log_is_a_job_or_is_kept_aside(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    """But for the sum of a job that is there in parts, too."""
+    path = tmp_path_factory.mktemp("log") / "log.swf"
+    path.write_text(HEAD + "".join(f"{i + 1} {line.strip()}\n" for i, line in enumerate(lines)))
+    rejects = Rejects()
+    jobs = [
+        job
+        for batch in SwfLog(path).batches(Ask("pier", None, None), rejects)
+        for job in batch.jobs
+    ]
+    assert len(jobs) + rejects.count == len(lines)
+    assert [row.row.split()[0] for row in rejects.rows()] == [
+        str(i + 1) for i in range(len(lines)) if str(i + 1) not in {job.job for job in jobs}
+    ]
+    keep(path.parent, jobs)
+    with synced(path.parent / "store.sqlite", path.parent) as store:
+        assert len(read_jobs(store, Chosen())) == len(jobs)
+
+
+def test_a_name_that_is_like_a_known_one_is_told(place: Workplace) -> None:
+    assert bring(place, "swf", swf(place), machine="hopper").err == ""
+    done = bring(place, "swf", "log.swf", machine="hoper")
+    assert done.err == "seatrial: hoper: is a new machine; did you mean 'hopper'?\n"
+    assert bring(place, "swf", "log.swf", machine="hoper").err == ""
 
 
 # ---- CSV -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -50,6 +50,7 @@ FORMAT = 1
 ROWS_AT_ONCE = 5000
 CHUNK = 1 << 20
 LONGEST_HEADER = 1 << 20
+MOST = 1 << 62  # of a number of a job: databases have 64 bits
 PRIVATE_FOLDER = 0o750
 PRIVATE_FILE = 0o640
 MAX_EXAMPLES = 5
@@ -422,9 +423,24 @@ def _write_body(path: Path, jobs: Iterable[UserJob]) -> _Body:
             unfinished += sum(job.ended is None for job in some)
             first = min(first, *(job.submitted for job in some))
             last = max(last, *(job.ended or job.started or job.submitted for job in some))
-            size += _add(compressor.compress(encoder.encode_lines(some)), file, digest)
+            size += _add(compressor.compress(_encoded(encoder, some)), file, digest)
         size += _add(compressor.flush(), file, digest)
     return _Body(number, unfinished, min(first, last), last, size, digest.hexdigest())
+
+
+def _encoded(encoder: msgspec.json.Encoder, jobs: Sequence[UserJob]) -> bytes:
+    """Return jobs as JSON lines. Raises UsageError for a number that no database can keep."""
+    for job in jobs:
+        if (number := _largest(job)) > MOST:
+            text = f"job {job.job} has the number {number}, which no database can keep"
+            raise UsageError(f"{text}; nothing of this part was imported")
+    return encoder.encode_lines(jobs)
+
+
+def _largest(job: UserJob) -> int:
+    times = (job.submitted, job.eligible or 0, job.started or 0, job.ended or 0)
+    sizes = (job.nodes, job.cores, job.gpus, job.energy_j or 0)
+    return max(*times, *sizes, job.limit_s or 0, job.suspended_s, job.cpu_s or 0)
 
 
 def _add(data: bytes, file: BinaryIO, digest: Any) -> int:

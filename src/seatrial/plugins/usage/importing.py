@@ -23,6 +23,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import click
@@ -31,11 +32,20 @@ from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.cli.options import MOMENT, complete, together, value_option
 from seatrial.cli.query_common import opened, tell
-from seatrial.errors import UsageError
+from seatrial.errors import UsageError, suggest
 from seatrial.escaping import plain_line
 from seatrial.model.file_model import NAME
+from seatrial.model.machine_file import described
 from seatrial.model.settings import setting
-from seatrial.plugins.usage.archive import Archive, Covered, Ended, Rejects, Segment, changing
+from seatrial.plugins.usage.archive import (
+    Archive,
+    Covered,
+    Ended,
+    Rejects,
+    Segment,
+    archives,
+    changing,
+)
 from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.privacy import Audit, Pseudonyms, anonymous
@@ -142,6 +152,7 @@ def bring_in(
     """Import what a source has, bring the store up to date, and tell of it. Returns the exit
     code."""
     name = _checked_name(name_of_machine(machine), since, until)
+    _tell_new(folders.trials, name)
     rejects = Rejects()
     work = _Import(folders, name, machine or name, anonymous, source)
     with changing(folders.trials, adding=True), opened(folders) as store:
@@ -169,6 +180,13 @@ def _checked_name(name: str, since: int | None, until: int | None) -> str:
     if since is not None and until is not None and since >= until:
         raise UsageError("--since is not before --until; name a span of time")
     return name
+
+
+def _tell_new(trials: Path, name: str) -> None:
+    """Tell where a name is new and like one that is known: it may be mistyped."""
+    known = [*described(), *(archive.machine for archive in archives(trials))]
+    if name not in known and (near := suggest(name, known, 0.8)):
+        tell(f"{name}: is a new machine; {near}")
 
 
 def _nothing(work: _Import, source: Source, rejects: Rejects) -> str:
@@ -233,15 +251,14 @@ class _Import:
             source=self.source.name,
             cluster=self.source.cluster,
             origin=batch.origin,
-            asked=batch.asked,
+            asked=min(max(batch.asked, 1), time.time_ns()),  # a file may be from the future
             imported=time.time_ns(),
             by=account(),
             anonymous=self.hidden,
             cursor=batch.cursor,
         )
-        return self.archive.write(
-            about, self._wanted(batch.jobs), batch.covered, rejects, batch.ended
-        )
+        jobs = self._wanted(batch.jobs)
+        return self.archive.write(about, jobs, batch.covered, rejects, batch.ended)
 
     def _wanted(self, jobs: Iterable[UserJob]) -> Iterable[UserJob]:
         """Return those jobs that are kept, as they are kept."""

@@ -29,7 +29,7 @@ from seatrial.units import SECOND_NS
 
 FIELDS = 18
 LATEST = 1 << 33  # s since 1970, in the year 2242
-MOST = 1 << 40  # of any other number
+MOST = 1 << 31  # of any other number
 STATES = {0: "failed", 1: "completed", 2: "preempted", 3: "completed", 4: "failed", 5: "cancelled"}
 PARTIAL = (2, 3, 4)
 """Statuses of a part of a job that was swapped out, or checkpointed: to be continued, and its last
