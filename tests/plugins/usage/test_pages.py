@@ -167,6 +167,9 @@ def test_each_question_has_an_address_json_and_csv(served: Served) -> None:
     for refused, words in {
         "/usage?machine=hoper": "one of",
         "/usage/by?by=colour": "colour",
+        "/usage/by?by=,": "write one or two names",
+        "/usage/waits?size=-1": "is no size",
+        "/usage?since=then": "then",
         "/usage/by?where=queue": "NAME=VALUE",
         "/usage/by?of=hats": "one of",
         "/usage?sinze=3": "sinze",

@@ -326,9 +326,12 @@ def _by(text: str, where: Sequence[str]) -> tuple[str, ...]:
     try:
         for condition in where:
             parse_condition(condition)
-        return parse_by([text])
+        names = parse_by([text])
     except UsageError as error:
         raise BadQuery(str(error)) from None
+    if not names:
+        raise BadQuery(f"by={text!r}: write one or two names, such as {MONTH},size", "by")
+    return names
 
 
 def _of_last_year(store: Store, asked: Asked) -> Asked:
