@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +14,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from seatrial.journal.events import JobEnded, RunJudged, ScriptEnded
 from seatrial.lazy import Floats, Ints
+from seatrial.model.codes import PASS
 from seatrial.plugins.usage.simulation import Closure
 from seatrial.plugins.usage.whatif import with_drains
 from tests.cli.test_query_common import ask
 from tests.plugins.usage.kept import keep
 from tests.plugins.usage.made_queue import DAY, HOUR, START, MadeQueue
+from tests.results.store.trials import SECOND, TrialMaker, a_case
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +207,73 @@ def test_a_job_of_a_machine_that_is_faster_runs_shorter(site: Path) -> None:
     assert fast["hours_before"] == usual["hours_before"]
 
 
+def test_the_speed_is_that_of_runs_of_the_application(site: Path, tmp_path: Path) -> None:
+    """Cases that passed on both machines tell it: 12 s to 6 s, and 8 s to 8 s."""
+    trials = tmp_path / "trials"
+    shutil.copytree(site, trials)
+    timed(trials, "franklin", {1: [11, 12, 40], 2: [8], 3: [5]})
+    timed(trials, "hopper", {1: [6, 6], 2: [8]})
+    rules = tmp_path / "applications.yaml"
+    rules.write_text("applications:\n  - {application: gtc-app, executable: gtc}\n")
+    words = ("-m", "franklin", "--to", "hopper", "--applications", str(rules), "--move")
+    found = asked(trials, *words, "application=gtc-app")
+    assert any(
+        "they run 1.41 times as fast on hopper, by 2 cases of gtc-app that passed on both" in text
+        for text in found["remarks"]
+    )
+    said = asked(trials, *words, "application=gtc-app", "--speed", "2")
+    assert said["moved"]["hours_after"] < found["moved"]["hours_after"]
+    others = asked(trials, *words, "user=u1")["remarks"]
+    assert any("no test of theirs ran on both machines" in text for text in others)
+
+
+def timed(trials: Path, machine: str, seconds: dict[int, list[int]]) -> None:
+    """Write a trial with runs that passed, of so many seconds by case."""
+    cases = {number: a_case(number, test="gtc") for number in seconds}
+    trial = TrialMaker(trials, f"of-{machine}", list(cases.values()), machine=machine)
+    trial.start()
+    for number, times in seconds.items():
+        for place, lasted in enumerate(times):
+            run_id = f"{number}{place}aaaaaa{machine}"
+            trial.run(cases[number], run_id, verdict=None)
+            trial.now += (lasted - 1) * SECOND
+            of = {"app": "gtc-app", "test": "gtc", "case": cases[number].id, "run_id": run_id}
+            trial.event(ScriptEnded, exit_code=0, **of)
+            trial.event(JobEnded, code=0, state="COMPLETED", **of)
+            trial.event(RunJudged, code=PASS.number, verdict=PASS.name, **of)
+    trial.end()
+
+
+def test_partitions_with_nodes_of_their_own_are_replayed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size is that of the partition's nodes by the machine's file, and cores are those of its
+    nodes."""
+    regular, large = (MadeQueue(seed=seed, load=1.05, jobs=2000, nodes=500) for seed in (1, 2))
+    jobs = [replace(job, queue="regular") for job in regular.jobs()]
+    jobs += [replace(job, queue="large", job=f"l{job.job}", cores=0) for job in large.jobs()]
+    keep(tmp_path / "trials", jobs)
+    (tmp_path / "machines").mkdir()
+    (tmp_path / "machines/franklin.yaml").write_text(
+        "machine: franklin\nscheduler: slurm\nnodes:\n"
+        "  - {names: 'r[001-520]', cores: 4, partition: regular, memory: 8GB}\n"
+        "  - {names: 'l[001-500]', cores: 16, partition: large}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    alone = asked(tmp_path / "trials", "--only", "queue=regular", "--add", "nodes=200")
+    (calibration,) = alone["calibrations"]
+    assert (calibration["units"], calibration["told_by"]) in [
+        (520, "the machine's file"),
+        (500, "the most in use at once"),  # if that comes nearer to what was
+    ]
+    assert calibration["jobs"] == 2000
+    whole = asked(tmp_path / "trials", "--add", "nodes=200", "--size", "franklin=1100")
+    assert (whole["calibrations"][0]["jobs"], whole["calibrations"][0]["unit"]) == (4000, "nodes")
+    done = ask(tmp_path / "trials", "usage", "whatif", "--only", "queue=debug", "--add", "nodes=1")
+    assert done.code == 2
+    assert "--only queue=debug: no job has the queue 'debug'" in done.err
+
+
 # ---- bad input ----------------------------------------------------------------------------------
 
 
@@ -238,9 +310,26 @@ def test_a_job_of_a_machine_that_is_faster_runs_shorter(site: Path) -> None:
         (("-m", "franklin", "--drain", "2010-02-01..2010-02-02,nodes=2000"), "more than franklin"),
         (("-m", "franklin", "--drain", "2010-02-01..2010-02-02,cores=8"), "drained is nodes"),
         (("-m", "franklin", "--add", "nodes=1", "--size", "10"), "--size 10: franklin had"),
-        (("-m", "franklin", "--add", "nodes=1", "--size", "x=10"), "x is not asked about"),
+        (("-m", "franklin", "--add", "nodes=1", "--size", "x=10"), "'x' is not asked about"),
         (("-m", "franklin", "--add", "nodes=1", "--size", "x"), "is no size"),
+        (
+            ("-m", "franklin", "--add", "nodes=1", "--only", "hopper:queue=regular"),
+            "--only hopper:queue=regular: 'hopper' is not asked about, franklin is",
+        ),
         (("-m", "franklin", "--add", "nodes=1", "--speed", "2"), "--speed is of jobs that go"),
+        (
+            (
+                "-m",
+                "franklin",
+                "--add",
+                "nodes=1",
+                "--since",
+                "2010-02-01",
+                "--until",
+                "2010-01-02",
+            ),
+            "--since is not before --until",
+        ),
         (("-m", "franklin", "--add", "nodes=1", "--since", "2012-01-01"), "no jobs are known in"),
     ],
 )

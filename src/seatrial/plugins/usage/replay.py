@@ -31,8 +31,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Indices, Ints, np
+from seatrial.model.machine import Machine, NodeGroup
+from seatrial.model.node_set import unfold
 from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs
-from seatrial.plugins.usage.settings import machine_of
 from seatrial.plugins.usage.simulation import (
     BACKFILLS,
     UNFORESEEN,
@@ -103,6 +104,7 @@ class Record(Struct, frozen=True, kw_only=True):
 
     machine: str
     jobs: Jobs
+    asked: Asked
     unit: Unit
     #: Cores of a node; 0 if that is not known.
     per_node: int
@@ -145,6 +147,16 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     size: int = 0
     unit: Unit | None = None
+    #: The machine as its file describes it.
+    site: Machine | None = None
+    #: Whether a part of its jobs is a machine of its own, and the partitions whose nodes it has.
+    is_part: bool = False
+    partitions: tuple[str, ...] = ()
+
+    def nodes(self) -> list[NodeGroup]:
+        """Return the kinds of nodes that a file tells of it."""
+        groups = self.site.nodes if self.site is not None else []
+        return [each for each in groups if not self.is_part or each.partition in self.partitions]
 
 
 def record_of(jobs: Jobs, machine: str, since: int, until: int, asked: Asked) -> Record:
@@ -157,8 +169,9 @@ def record_of(jobs: Jobs, machine: str, since: int, until: int, asked: Asked) ->
             f"{machine}: no job that started is known in this time; `seatrial usage import` brings "
             "jobs in, --since and --until choose the time"
         )
-    per_node = _cores_per_node(machine, jobs)
-    unit = asked.unit or _unit(jobs, per_node)
+    per_node = _cores_per_node(asked, jobs)
+    kinds = {group.cores for group in asked.nodes()} or {per_node}
+    unit = asked.unit or _unit(jobs, kinds)
     units = _units(jobs, unit, per_node)
     if not (units > 0).all():
         left = int((units <= 0).sum())
@@ -185,6 +198,7 @@ def record_of(jobs: Jobs, machine: str, since: int, until: int, asked: Asked) ->
     return Record(
         machine=machine,
         jobs=jobs,
+        asked=asked,
         unit=unit,
         per_node=per_node,
         size=size,
@@ -221,12 +235,11 @@ def _usable(jobs: Jobs, remarks: list[str]) -> Jobs:
     return jobs.only(~(never | lost | wrong))
 
 
-def _cores_per_node(machine: str, jobs: Jobs) -> int:
+def _cores_per_node(asked: Asked, jobs: Jobs) -> int:
     """Return the cores of a node: by the machine's file, else of most core-seconds; 0 if no job
     tells."""
-    site = machine_of(machine)
-    if site is not None and site.nodes:
-        return max(group.cores for group in site.nodes)
+    if groups := asked.nodes():
+        return max(group.cores for group in groups)
     nodes, cores = jobs.numbers["nodes"], jobs.numbers["cores"]
     known = (nodes > 0) & (cores > 0)
     if not known.any():
@@ -236,14 +249,15 @@ def _cores_per_node(machine: str, jobs: Jobs) -> int:
     return int(ratio[weight.argmax()])
 
 
-def _unit(jobs: Jobs, per_node: int) -> Unit:
-    """Return nodes where nearly all hours were on whole nodes."""
+def _unit(jobs: Jobs, kinds: set[int]) -> Unit:
+    """Return nodes where nearly all hours were on whole nodes, of one of the kinds of cores."""
     nodes, cores = jobs.numbers["nodes"], jobs.numbers["cores"]
     if not (nodes > 0).any():
         return "cores"
     seconds = jobs.numbers["ended"] - jobs.numbers["started"]
     held = np.maximum(cores, nodes) * np.maximum(seconds, 1).astype(float)
-    whole = (nodes > 0) & ((cores <= 0) | (cores >= nodes * per_node))
+    each = cores // np.maximum(nodes, 1)
+    whole = (nodes > 0) & ((cores <= 0) | np.isin(each, [*kinds]) | (each > max(kinds)))
     return "nodes" if held[whole].sum() >= WHOLE_NODES * held.sum() else "cores"
 
 
@@ -320,9 +334,8 @@ def _size(machine: str, asked: Asked, unit: Unit, peak: int, remarks: list[str])
                 "that, or --unit, or another time by --since and --until"
             )
         return Size(asked.size, "--size")
-    site = machine_of(machine)
-    if site is not None:
-        groups = [(len(group.names), group.cores) for group in site.nodes]
+    groups = [(len(unfold(group.names)), group.cores) for group in asked.nodes()]
+    if groups:
         told = sum(nodes * (1 if unit == "nodes" else cores) for nodes, cores in groups)
         if told >= peak:
             return Size(told, "the machine's file")

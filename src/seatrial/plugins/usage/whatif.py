@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import ceil
+from math import ceil, exp, log
+from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
@@ -45,7 +46,9 @@ from seatrial.plugins.usage.replay import (
 )
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.plugins.usage.simulation import UNFORESEEN, Closure
+from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import Filters
 from seatrial.units import count, listed, show_bytes
 
 PolicyName = Literal["backfill", "priority", "queue"]
@@ -74,8 +77,8 @@ class Question(Struct, frozen=True, kw_only=True):
     move: tuple[str, ...] = ()
     #: The machine to which they are moved.
     to: str = ""
-    #: How many times as fast they run there.
-    speed: float = 1.0
+    #: How many times as fast they run there; None: by the runs of tests of their application.
+    speed: float | None = None
     #: Nodes or cores that are added to the machine; negative: removed.
     add: int = 0
     add_unit: Unit = "nodes"
@@ -86,6 +89,10 @@ class Question(Struct, frozen=True, kw_only=True):
     #: The sizes of machines, by name, where they are told.
     sizes: Mapping[str, int] = {}
     unit: Unit | None = None
+    #: Conditions of the jobs that are a machine of their own, by the name of the machine.
+    only: Mapping[str, tuple[str, ...]] = {}
+    #: The files of machines, by name, where they are told.
+    files: Mapping[str, str] = {}
 
 
 # ---- answers -----------------------------------------------------------------------------------
@@ -378,18 +385,7 @@ class Side(NamedTuple):
 def _sides(store: Store, question: Question, context: Context) -> list[Side]:
     """Return the machine of a question, and the one to which jobs are moved."""
     names = [question.machine, *([question.to] if question.to else [])]
-    columns = {*COLUMNS, *_columns_of(question, context)}
-    jobs = {
-        name: read_jobs(
-            store, Chosen(machine=name, since=question.since, until=question.until), columns
-        )
-        for name in names
-    }
-    for name, found in jobs.items():
-        if not len(found):
-            raise UsageError(
-                f"{name}: no jobs are known in this time; `seatrial usage import` brings them in"
-            )
+    jobs = {name: _jobs(store, question, name, context) for name in names}
     spans = {name: _span(found) for name, found in jobs.items()}
     since = max([question.since, *(first for first, _ in spans.values())])
     until = min([question.until or spans[names[0]][1], *(last for _, last in spans.values())])
@@ -401,8 +397,7 @@ def _sides(store: Store, question: Question, context: Context) -> list[Side]:
     for name, found in jobs.items():
         submitted, ended = found.numbers["submitted"], found.numbers["ended"]
         there = (submitted < until) & ((ended == NONE) | (ended >= since))
-        asked = Asked(size=question.sizes.get(name, 0), unit=question.unit)
-        records.append(record_of(found.only(there), name, since, until, asked))
+        records.append(record_of(found.only(there), name, since, until, _asked(question, name)))
     most = max(len(record.starts) for record in records)
     courses = min(MOST_COURSES, max(LEAST_COURSES, STARTS // most))
     fits = [fitted(record) for record in records]
@@ -412,12 +407,41 @@ def _sides(store: Store, question: Question, context: Context) -> list[Side]:
     ]
 
 
-def _columns_of(question: Question, context: Context) -> Iterator[str]:
-    """Yield the columns by which jobs are told that are moved."""
-    for text in question.move:
-        yield from ATTRIBUTES[parse_condition(text, MOVE).attribute].columns(context)
+def _jobs(store: Store, question: Question, machine: str, context: Context) -> Jobs:
+    """Return the jobs of a machine, or of the part of it that is asked for. Raises UsageError if
+    there are none."""
+    only = question.only.get(machine, ())
+    conditions = [parse_condition(text, ONLY) for text in only]
+    conditions += [parse_condition(text, MOVE) for text in question.move]
+    columns = {*COLUMNS}
+    for condition in conditions:
+        columns |= ATTRIBUTES[condition.attribute].columns(context)
+    chosen = Chosen(machine=machine, since=question.since, until=question.until)
+    jobs = read_jobs(store, chosen, columns)
+    if not len(jobs):
+        raise UsageError(
+            f"{machine}: no jobs are known in this time; `seatrial usage import` brings them in"
+        )
+    jobs = jobs.only(matching(jobs, only, context, ONLY))
+    if not len(jobs):
+        raise UsageError(f"{ONLY}: no job of {machine} in this time has {' and '.join(only)}")
+    return jobs
 
 
+def _asked(question: Question, machine: str) -> Asked:
+    """Return what people say of a machine."""
+    only = [parse_condition(text, ONLY) for text in question.only.get(machine, ())]
+    partitions = [name for each in only if each.attribute == "queue" for name in each.values]
+    return Asked(
+        size=question.sizes.get(machine, 0),
+        unit=question.unit,
+        site=machine_of(question.files.get(machine, machine)),
+        is_part=bool(only),
+        partitions=tuple(partitions),
+    )
+
+
+ONLY = "--only"
 MOVE = "--move"
 
 
@@ -518,6 +542,61 @@ def _restarted(side: Side, stays: Bools, policy: Policy, closures: tuple[Closure
 # ---- jobs that are moved -----------------------------------------------------------------------
 
 
+class Speed(NamedTuple):
+    """How many times as fast jobs run on another machine, and who says so."""
+
+    factor: float
+    told_by: str
+
+
+def speed_by_runs(store: Store, application: str, here: str, there: str) -> Speed | None:
+    """Return the geometric mean, over the cases of an application that passed on both machines, of
+    how many times as fast they ran there: by medians of the best toolchain. None if no case ran on
+    both."""
+    of_machine = [_medians(store, application, machine) for machine in (here, there)]
+    both = sorted(of_machine[0].keys() & of_machine[1].keys())
+    if not both:
+        return None
+    logs = [log(of_machine[0][case] / of_machine[1][case]) for case in both]
+    factor = exp(fmean(logs))
+    return Speed(
+        factor,
+        f"they run {factor:.3g} times as fast on {there}, by {count(len(both), 'case')} of "
+        f"{application} that passed on both machines ({listed(both, 3)}); --speed says otherwise",
+    )
+
+
+def _medians(store: Store, application: str, machine: str) -> dict[str, float]:
+    """Return the median time of each case of an application, of the best toolchain, in s."""
+    times: dict[str, dict[str, list[float]]] = {}
+    for run in queries.runs(store, Filters(machine=machine)):
+        if (run.machine, run.app.lower()) != (machine, application.lower()):
+            continue
+        if run.code in queries.MEASURED and run.elapsed and not run.again:
+            case = run.case_name.partition("@")[0]
+            times.setdefault(case, {}).setdefault(run.toolchain, []).append(run.elapsed)
+    return {case: min(map(median, by_name.values())) for case, by_name in times.items()}
+
+
+def _speed(store: Store, question: Question) -> Speed:
+    """Return the speed that is asked for; else that of runs of the one application that is moved;
+    else 1."""
+    there = question.to
+    if question.speed is not None:
+        return Speed(question.speed, f"they run {question.speed:g} times as fast on {there}")
+    moved = [parse_condition(text, MOVE) for text in question.move]
+    names = [name for each in moved if each.attribute == "application" for name in each.values]
+    if len(names) == 1 and not any(each.negated for each in moved):
+        found = speed_by_runs(store, names[0], question.machine, there)
+        if found is not None:
+            return found
+    return Speed(
+        1.0,
+        f"they are taken to run as long on {there}: no test of theirs ran on both machines; "
+        "--speed says otherwise",
+    )
+
+
 def _movable(question: Question, side: Side, context: Context) -> Bools:
     """Return the jobs that are to be moved. Raises UsageError if there are none."""
     record = side.record
@@ -530,14 +609,14 @@ def _movable(question: Question, side: Side, context: Context) -> Bools:
     return chosen
 
 
-def _on_target(question: Question, source: Side, target: Side, chosen: Bools) -> Load:
+def _on_target(speed: float, source: Side, target: Side, chosen: Bools) -> Load:
     """Return the jobs as they would be on the other machine: as many cores on its nodes, and times
     by the speed. They go to the queue that most of its jobs of the size use."""
     there, here = target.record, source.record
     work = here.load.work.only(chosen)
     units = _converted(work.units, here, there)
-    run = np.ceil(work.run / question.speed).astype(np.int64)
-    limit = np.maximum(np.ceil(work.limit / question.speed).astype(np.int64), np.maximum(run, 1))
+    run = np.ceil(work.run / speed).astype(np.int64)
+    limit = np.maximum(np.ceil(work.limit / speed).astype(np.int64), np.maximum(run, 1))
     sizes = size_classes(units, there.size.units)
     return Load(
         replace(work, units=units, run=run, limit=limit),
@@ -592,7 +671,10 @@ def what_if(store: Store, question: Question, context: Context) -> Answer:
     if not question.to:
         return _on_its_own(question, sides[0], remarks, length)
     chosen = _movable(question, sides[0], context)
-    return _moved(question, sides[0], sides[1], chosen, remarks, length)
+    speed = _speed(store, question)
+    remarks.append(speed.told_by)
+    coming = _on_target(speed.factor, sides[0], sides[1], chosen)
+    return _moved(question, sides[0], sides[1], (chosen, coming), remarks, length)
 
 
 def _missing(store: Store, record: Record) -> list[str]:
@@ -689,13 +771,14 @@ def _moved(
     question: Question,
     source: Side,
     target: Side,
-    chosen: Bools,
+    move: tuple[Bools, Load],
     remarks: list[str],
     length: int,
 ) -> Answer:
-    """Return what it would do to move the chosen jobs from one machine to another."""
+    """Return what it would do to move jobs from one machine to another. ``move``: which of the
+    first one's jobs, and what they are on the second one."""
+    chosen, coming = move
     here, there = source.record, target.record
-    coming = _on_target(question, source, target, chosen)
     fits = coming.work.units <= target.fit.policy.total
     unfit = np.zeros(len(chosen), dtype=bool)
     unfit[np.flatnonzero(chosen)[~fits]] = True
@@ -703,7 +786,7 @@ def _moved(
     chosen, coming = chosen & ~unfit, coming.only(fits)
     if not chosen.any():
         raise UsageError(f"--move: none of these jobs fits {there.machine}")
-    remarks += _beside(question, source, target, coming)
+    remarks += _beside(source, target, coming)
     policy = _changed_policy(question, source)
     stays = ~chosen & (here.load.work.units <= policy.total)
     left = _restarted(source, stays, policy, _drained(question, source, policy.total))
@@ -765,7 +848,7 @@ def _unfit(here: Record, unfit: Bools, there: Side, total: int, what: str) -> It
         )
 
 
-def _beside(question: Question, source: Side, target: Side, coming: Load) -> Iterator[str]:
+def _beside(source: Side, target: Side, coming: Load) -> Iterator[str]:
     """Yield what is assumed of jobs on another machine, and what speaks against it."""
     here, there = source.record, target.record
     if here.per_node and there.per_node and here.per_node != there.per_node:
@@ -773,9 +856,7 @@ def _beside(question: Question, source: Side, target: Side, coming: Load) -> Ite
             f"the moved jobs have as many cores on {there.machine}, whose nodes have "
             f"{there.per_node} for {here.per_node}"
         )
-    if question.speed == 1:
-        yield f"they are taken to run as long on {there.machine}; --speed says otherwise"
-    memory = [_memory_of_core(record.machine) for record in (here, there)]
+    memory = [_memory_of_core(record) for record in (here, there)]
     if memory[0] and memory[1] and memory[1] < memory[0]:
         yield (
             f"a core of {there.machine} has {show_bytes(memory[1])} of memory, one of "
@@ -790,10 +871,9 @@ def _beside(question: Question, source: Side, target: Side, coming: Load) -> Ite
         )
 
 
-def _memory_of_core(machine: str) -> float:
+def _memory_of_core(record: Record) -> float:
     """Return the least memory of a core, in bytes; 0 if no file says it."""
-    site = machine_of(machine)
-    groups = site.nodes if site is not None else []
+    groups = record.asked.nodes()
     return min((group.memory.bytes / group.cores for group in groups), default=0.0)
 
 

@@ -110,10 +110,10 @@ def _speed(text: str) -> float:
 )
 @text_option("--to", "NAME", "The machine to which they go.", shell_complete=complete("machines"))
 @value_option(
-    *("--speed", "FACTOR", "How many times as fast they run there."),
+    *("--speed", "FACTOR"),
+    "How many times as fast they run there; default: by tests of the application that ran on both "
+    "machines, else 1.",
     type=Parsed(_speed),
-    default=1.0,
-    show_default=True,
 )
 @value_option(
     *("--add", "nodes=N", "Nodes or cores that the machine has more; nodes=-N: less."),
@@ -142,6 +142,13 @@ def _speed(text: str) -> float:
     "Nodes (or cores) of a machine; default: by its file, else the most in use at once.",
     type=Parsed(_size),
 )
+@list_option(
+    "--only",
+    "only",
+    "[NAME:]CONDITION",
+    "Replay these jobs of a machine alone, such as queue=regular: where partitions have nodes of "
+    "their own. May be repeated: all must hold.",
+)
 @choice_option(
     "--unit",
     of=get_args(Unit),
@@ -169,7 +176,7 @@ def command(folders: Folders, /, form: str, **chosen: Any) -> int:
     with opened(folders) as store:
         question = _question(chosen, machines_in(store))
         context = context_of(
-            [question.machine],
+            [name for name in (question.machine, question.to) if name],
             fields=chosen["fields"],
             applications=chosen["applications"],
         )
@@ -183,19 +190,17 @@ def _question(chosen: dict[str, Any], known: Sequence[str]) -> Question:
     together. ``known``: the machines of which jobs are known."""
     to = name_of_machine(chosen["to"]) if chosen["to"] else ""
     machine = _machine(chosen["machine"], to, known)
+    _require_sense(chosen, machine, to)
     unit: Unit
     unit, add = chosen["add"] or ("nodes", 0)
-    if bool(chosen["move"]) != bool(to):
-        raise UsageError("--move says which jobs go, --to where they go: give both, or none")
-    if to == machine:
-        raise UsageError(f"--to {to}: is the machine on which the jobs ran; name another one")
-    if not (to or add or chosen["policy"] or chosen["drains"]):
-        raise UsageError("nothing is changed; give --move and --to, --add, --policy or --drain")
-    if chosen["speed"] != 1 and not to:
-        raise UsageError("--speed is of jobs that go to another machine; give --move and --to")
-    sizes = {name or machine: size for name, size in chosen["sizes"]}
-    if stray := sorted(sizes.keys() - {machine, to}):
-        raise UsageError(f"--size {stray[0]}=...: {stray[0]} is not asked about")
+    sizes: dict[str, int] = {}
+    for name, size in chosen["sizes"]:
+        sizes[_one_of(name or machine, machine, to, f"--size {name}={size}")] = size
+    only: dict[str, tuple[str, ...]] = {}
+    for text in chosen["only"]:
+        name, condition = _part(text, machine)
+        name = _one_of(name, machine, to, f"--only {text}")
+        only[name] = (*only.get(name, ()), condition)
     return Question(
         machine=machine,
         move=chosen["move"],
@@ -209,7 +214,37 @@ def _question(chosen: dict[str, Any], known: Sequence[str]) -> Question:
         until=chosen["until"] // SECOND_NS,
         sizes=sizes,
         unit=chosen["unit"],
+        only=only,
+        files={machine: chosen["machine"] or machine, to: chosen["to"]},
     )
+
+
+def _require_sense(chosen: dict[str, Any], machine: str, to: str) -> None:
+    """Raise UsageError for options that say nothing together."""
+    if bool(chosen["move"]) != bool(to):
+        raise UsageError("--move says which jobs go, --to where they go: give both, or none")
+    if to == machine:
+        raise UsageError(f"--to {to}: is the machine on which the jobs ran; name another one")
+    if not (to or chosen["add"] or chosen["policy"] or chosen["drains"]):
+        raise UsageError("nothing is changed; give --move and --to, --add, --policy or --drain")
+    if chosen["speed"] is not None and not to:
+        raise UsageError("--speed is of jobs that go to another machine; give --move and --to")
+    if chosen["until"] and chosen["since"] >= chosen["until"]:
+        raise UsageError("--since is not before --until; name an earlier time")
+
+
+def _part(text: str, machine: str) -> tuple[str, str]:
+    """Return the machine of a condition, and the condition: ``hopper:queue=regular``."""
+    name, colon, condition = text.partition(":")
+    return (name, condition) if colon and "=" not in name else (machine, text)
+
+
+def _one_of(name: str, machine: str, to: str, option: str) -> str:
+    """Return the name of a machine that is asked about. Raises UsageError for another one."""
+    if name and name in (machine, to):
+        return name
+    others = f"{machine} and {to} are" if to else f"{machine} is"
+    raise UsageError(f"{option}: {name!r} is not asked about, {others}")
 
 
 def _machine(given: str, to: str, known: Sequence[str]) -> str:
