@@ -352,6 +352,20 @@ class Study(NamedTuple):
     group: str = "Judge results"
 
 
+class SuspectSource(NamedTuple):
+    """What accuses nodes beside the runs of trials: an option of ``seatrial suspects``."""
+
+    #: The option: its source is asked where it is given.
+    option: Option
+    #: What its value is called in the help.
+    metavar: str
+    #: ``module:function``, called with the Store, the machine that was asked for ("" if none was),
+    #: the value of the option, and for each machine the nodes that runs accuse. It returns a
+    #: `seatrial.show.page.Page`, whose records are a mapping for each machine. It raises
+    #: `seatrial.UsageError` for what cannot be answered.
+    accuse: str
+
+
 class WebPage(NamedTuple):
     """A page of the server at ``path``; its JSON is at the same path with ``.json``."""
 
@@ -511,6 +525,11 @@ def seatrial_studies() -> list[Study]:  # type: ignore[empty-body]
 @hookspec
 def seatrial_suites() -> list[ShippedSuite]:  # type: ignore[empty-body]
     """Return suites. Asked when suites that ship are copied."""
+
+
+@hookspec
+def seatrial_suspect_sources() -> list[SuspectSource]:  # type: ignore[empty-body]
+    """Return what accuses nodes beside runs. Asked by ``seatrial suspects``."""
 
 
 @hookspec

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -14,11 +14,14 @@ from seatrial.cli.options import (
     machine_filter,
     since_filter,
     test_filter,
+    text_option,
+    together,
 )
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import known_machine
+from seatrial.hooks import SuspectSource, load, provided
 from seatrial.judge import checks
 from seatrial.judge.statistics.suspects import find
 from seatrial.model import nodes
@@ -44,6 +47,18 @@ from seatrial.show.suspects import (
 from seatrial.units import listed
 
 
+def _sources() -> list[SuspectSource]:
+    return [*provided("seatrial_suspect_sources")]
+
+
+source_options = together(
+    *(
+        text_option(f"--{source.option.name}", source.metavar, source.option.help)
+        for source in _sources()
+    )
+)
+
+
 @click.command("suspects")
 @list_option(
     "--trial", "trials", "TAG", "Only of this trial; may be repeated; default: all but rehearsals."
@@ -51,6 +66,7 @@ from seatrial.units import listed
 @since_filter
 @test_filter
 @machine_filter
+@source_options
 @json_option
 @click.pass_obj
 def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wanted: Any) -> int:
@@ -60,32 +76,59 @@ def command(folders: Folders, /, trials: tuple[str, ...], as_json: bool, **wante
     case. p is the chance of as many bad runs for a healthy node, times the number of nodes and
     groups that were compared.
     """
+    asked = {source: wanted.pop(source.option.name) for source in _sources()}
     with opened(folders) as store:
         base = Filters(**wanted)
         named = [queries.trial(store, tag) for tag in trials]
         tell_damage(store, named if trials else base)
-        found = _outcomes(store, named, base)
-        beside = _outcomes(store, named, replace(base, test="")) if base.test else found
-        if not found:
+        answers = _answers(store, named, base)
+        if not answers and not any(asked.values()):
             raise UsageError(
                 "no run of these trials has ended; see `seatrial runs` and `seatrial trials`"
             )
-        machines: dict[str, list[RunOutcome]] = {}
-        for one in found:
-            machines.setdefault(one.machine, []).append(one)
-        failed = series.failed_nodes(store)
-        figures = series.figures_by_run(store, checks.UNITS)
-        answers = {
-            name: _answer(store, name, ours, beside, failed, figures)
-            for name, ours in machines.items()
-        }
-    sections = [
-        Section(name if len(answers) > 1 else "", parts) for name, (parts, _) in answers.items()
-    ]
-    records = {name: record for name, (_, record) in answers.items()}
-    page = Page("Suspects", sections, records=lambda: records)
+        by_runs = {name: answer.accused for name, answer in answers.items()}
+        beside = [
+            load(source.accuse)(store, base.machine, value, by_runs)
+            for source, value in asked.items()
+            if value
+        ]
+    page = _page(answers, beside)
     print_page(page, "json" if as_json else "table")
     return 0
+
+
+class _Answer(NamedTuple):
+    """What explains the runs of a machine, for people and as JSON, and the nodes accused."""
+
+    parts: list[Part]
+    record: dict[str, Any]
+    accused: set[str]
+
+
+def _page(answers: dict[str, _Answer], beside: list[Page]) -> Page:
+    """Return what explains runs, and what others say beside them."""
+    title = "Runs of trials on {}" if beside else "{}" if len(answers) > 1 else ""
+    sections = [Section(title.format(name), answer.parts) for name, answer in answers.items()]
+    records = {name: answer.record for name, answer in answers.items()}
+    for page in beside:
+        sections += page.sections
+        for name, record in page.records().items():
+            records[name] = records.get(name, {}) | record
+    return Page("Suspects", sections, records=lambda: records)
+
+
+def _answers(store: Store, named: list[TrialRow], base: Filters) -> dict[str, _Answer]:
+    """Return what explains the runs of each machine."""
+    found = _outcomes(store, named, base)
+    beside = _outcomes(store, named, replace(base, test="")) if base.test else found
+    machines: dict[str, list[RunOutcome]] = {}
+    for one in found:
+        machines.setdefault(one.machine, []).append(one)
+    failed = series.failed_nodes(store)
+    figures = series.figures_by_run(store, checks.UNITS)
+    return {
+        name: _answer(store, name, ours, beside, failed, figures) for name, ours in machines.items()
+    }
 
 
 def _answer(
@@ -95,8 +138,8 @@ def _answer(
     beside: list[RunOutcome],
     failed: dict[int, set[str]],
     figures: Figures,
-) -> tuple[list[Part], dict[str, Any]]:
-    """Return what explains the runs of a machine, for people and as JSON."""
+) -> _Answer:
+    """Return what explains the runs of a machine."""
     jobs = slow_places.jobs_of(slow_places.classified(runs), failed)
     site = _machine(store, machine, runs)
     groups = nodes.groups_of(site) if site else {}
@@ -119,7 +162,9 @@ def _answer(
     if slow is not None:
         parts += _facts_parts(slow)
         record |= {"facts": slow.facts, "facts_questions": slow.questions}
-    return [*parts, *conditions_parts(conditions), *places_parts(places)], record
+    accused = {name for one in suspects.suspects for name in one.names}
+    parts += [*conditions_parts(conditions), *places_parts(places)]
+    return _Answer(parts, record, accused)
 
 
 def _facts_parts(found: SlowFacts) -> Iterator[Part]:

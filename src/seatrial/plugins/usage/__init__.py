@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, FileKind, Key, ResourceKind, StoreTable, WebPage, hookimpl
+from seatrial.hooks import (
+    Command,
+    FileKind,
+    Key,
+    Option,
+    ResourceKind,
+    StoreTable,
+    SuspectSource,
+    WebPage,
+    hookimpl,
+)
 from seatrial.model.file_model import doc
 from seatrial.plugins.usage.keys import UsageSettings
 
@@ -57,6 +67,12 @@ def seatrial_keys() -> list[Key]:
 @hookimpl
 def seatrial_resources() -> list[ResourceKind]:
     return [ResourceKind("charge", f"{_HERE}.charges:rate_of")]
+
+
+@hookimpl
+def seatrial_suspect_sources() -> list[SuspectSource]:
+    line = "Also by jobs of everybody that ended since: 14d, 2026-11-20, or FROM..TO."
+    return [SuspectSource(Option("jobs", line), "SPAN", f"{_HERE}.suspects:accuse")]
 
 
 @hookimpl
