@@ -273,44 +273,44 @@ class NodeSpans:
 
 def _read(nodes: str) -> list[tuple[_Names, int, int]]:
     """Return the ranges of a list of nodes; none of what is no list."""
-    found: list[tuple[_Names, int, int]] = []
-    total = 0
-    for item in _ITEMS.findall(nodes):
-        for names, low, high in _ranges(item):
-            total += high - low + 1
-            found.append((names, low, high))
-    return found if total <= MAX_NODES else []
+    items = _ITEMS.findall(nodes)
+    if ",".join(items) != nodes:
+        return []
+    found = [each for item in items for each in _ranges(item)]
+    sizes = [high - low + 1 for _, low, high in found]
+    return found if sizes and min(sizes) > 0 and sum(sizes) <= MAX_NODES else []
 
 
 def _ranges(item: str) -> Iterator[tuple[_Names, int, int]]:
     """Yield the ranges of ``n[001-128,130]`` or ``n7``."""
-    if match := _PLAIN.fullmatch(item):
-        before, digits, after = match.groups()
-        yield (before, after, len(digits)), int(digits), int(digits)
-        return
     match = _BRACKETS.fullmatch(item)
     parts = [_RANGE.fullmatch(part) for part in match[2].split(",")] if match else []
     if match is None or not all(parts) or match[3][:1].isdigit():
-        for name in unfold_or_empty(item):
-            plain = _PLAIN.fullmatch(name)
-            if plain is None:
-                yield (name, "", -1), 0, 0
-            else:
-                yield (plain[1], plain[3], len(plain[2])), int(plain[2]), int(plain[2])
+        for name in (item,) if _PLAIN.fullmatch(item) else unfold_or_empty(item):
+            yield _one(name)
         return
-    before, after = match[1], match[3]
     for part in filter(None, parts):
-        low, high = part[1], part[2] or part[1]
-        if len(low) == len(high):
-            yield (before, after, len(low)), int(low), int(high)
-        elif low[0] != "0" and int(low) <= int(high):  # 8-12: names of one digit, then of two
-            edges = [
-                int(low),
-                *(10**digits for digits in range(len(low), len(high))),
-                int(high) + 1,
-            ]
-            for start, end in pairwise(edges):
-                yield (before, after, len(str(start))), start, end - 1
+        for low, high in _of_one_length(part[1], part[2] or part[1]):
+            yield (match[1], match[3], len(low)), int(low), int(high)
+
+
+def _one(name: str) -> tuple[_Names, int, int]:
+    """Return the range of one node."""
+    plain = _PLAIN.fullmatch(name)
+    if plain is None:
+        return (name, "", -1), 0, 0
+    return (plain[1], plain[3], len(plain[2])), int(plain[2]), int(plain[2])
+
+
+def _of_one_length(low: str, high: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a range whose numbers have one length: 8-12 is 8-9 and 10-12."""
+    if len(low) == len(high):
+        yield low, high
+    elif int(low) <= int(high) and "0" not in (low[0], high[0]):
+        edges = [int(low), *(10**digits for digits in range(len(low), len(high))), int(high) + 1]
+        yield from ((str(start), str(end - 1)) for start, end in pairwise(edges))
+    else:
+        yield "1", "0"  # no range
 
 
 def _name(names: _Names, number: int) -> str:
@@ -337,6 +337,7 @@ def levels_of(names: Sequence[str], topology: Topology | None) -> list[GroupLeve
 
 def _levels_by_name(names: Sequence[str]) -> Iterator[GroupLevel]:
     numbers = [[match.end() for match in re.finditer(r"\d+", name)] for name in names]
+    before = np.empty(0)
     for depth in range(2, 1 + max(map(len, numbers), default=0)):
         heads = [
             name[: ends[-depth]] if len(ends) >= depth else ""
@@ -344,6 +345,7 @@ def _levels_by_name(names: Sequence[str]) -> Iterator[GroupLevel]:
         ]
         units = [head for head in dict.fromkeys(heads) if head]
         place = {unit: i for i, unit in enumerate(units)} | {"": -1}
-        if 1 < len(units) < len(names):
-            told = [f"{unit}*" for unit in units]
-            yield GroupLevel("group", told, np.array([place[head] for head in heads]))
+        unit_of = np.array([place[head] for head in heads])
+        if 1 < len(units) < len(names) and not np.array_equal(unit_of, before):
+            yield GroupLevel("group", [f"{unit}*" for unit in units], unit_of)
+        before = unit_of

@@ -83,7 +83,7 @@ def accuse(store: Store, machine: str, text: str, by_runs: Mapping[str, Collecti
         raise UsageError(
             f"no jobs of others{of} were imported{there}; `seatrial usage import` brings them in"
         )
-    found = {name: _judged(store, name, span) for name in names}
+    found = {name: _judged(store, name, span, machine or name) for name in names}
     sections = [
         Section(f"Jobs of everybody on {name}", [*_parts(one, by_runs.get(name, ()))])
         for name, one in found.items()
@@ -105,12 +105,13 @@ class _Judged(NamedTuple):
     described: bool
 
 
-def _judged(store: Store, machine: str, span: Span) -> _Judged:
+def _judged(store: Store, machine: str, span: Span, given: str) -> _Judged:
+    """Return what the jobs of a machine, which was given by this name or file, say."""
     jobs = read_jobs(store, Chosen(machine=machine, since=span.since, until=span.until), COLUMNS)
     ended = jobs.numbers["ended"]
     jobs = jobs.only((ended >= span.since) & ((ended < span.until) | (span.until == 0)))
     evidence = evidence_of(jobs)
-    topology = _topology(store, machine)
+    topology = _topology(store, machine, given)
     levels = levels_of(evidence.names, topology)
     answer = find(evidence.jobs, evidence.names, levels, BLAME)
     until = span.until or int(time.time())
@@ -122,9 +123,9 @@ def _judged(store: Store, machine: str, span: Span) -> _Judged:
     return _Judged(span, jobs, evidence, answer, missing, topology is not None)
 
 
-def _topology(store: Store, name: str) -> Topology | None:
+def _topology(store: Store, name: str, given: str) -> Topology | None:
     """Return the network of a machine: by its file, else by that of its latest trial."""
-    machine = machine_of(name)
+    machine = machine_of(given)
     if machine is None:
         trials = (each for each in queries.trials(store) if each.machine == name)
         described = (known_machine(Path(each.path)) for each in trials)
