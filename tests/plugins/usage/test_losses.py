@@ -351,7 +351,7 @@ def test_messages_name_users_only_where_asked(tmp_path: Path) -> None:
     ask = ("usage", "losses", "--incident", "one", "--text")
     done = place.seatrial(*ask, "plain")
     assert done.code == 0, done.err
-    assert "1 job may count, too, and is in no sum: its nodes or cores are not known." in done.out
+    assert "1 job may count, too, in no sum here: nodes or cores are not known." in done.out
     assert "2 messages in plain" in done.out
     files = sorted(file.name for file in (tmp_path / "plain").iterdir())
     assert files == ["1.txt", "2.txt"]
@@ -368,17 +368,17 @@ def test_messages_name_users_only_where_asked(tmp_path: Path) -> None:
     assert named[1] == "ann.txt" and named[0].startswith("_bob-")
     assert (tmp_path / "named/ann.txt").read_text().startswith("Dear ann,\n")
     assert oct((tmp_path / "named/ann.txt").stat().st_mode)[-3:] == "600"
-    (tmp_path / "saved.csv").write_text(f"job,time\n1,{when(START + HOUR - 36)}\n")
+    (tmp_path / "saved.csv").write_text(f"job,time\n1,{when(START + HOUR - 36)}\n9,2h\n")
     saved = answered(place, "losses", "--incident", "one", "--checkpoints", "saved.csv",
                      "--by", "account")  # fmt: skip
+    assert "Checkpoints of 1 job are not used: 9 do not count." in saved["notes"]
     sums = {row["account"]: (row["core_seconds"], row["refund"]) for row in saved["rows"]}
     assert sums == {"m1": (24 * (36 + 2 * HOUR), "96.48"), "m2": (12 * 2 * HOUR, "48.00")}
     for text, said in (
         ("job,time\n1,x\n", "saved.csv:2: 'x' is no time"),
         ("id,when\n1,2h\n", "saved.csv:2: has no job; write the titles job,time"),
         ("job,time\n1,2h\n1,2h\n", "saved.csv:3: job 1 has two lines"),
-        ("job,time\n9,2h\n", "--checkpoints: 9: no such job"),
-        ("job,time\n1,2h\n", "--checkpoints: job 1 did not run at the time of its line"),
+        ("job,time\n1,2h\n", "--checkpoints: 1: did not run at the time of the checkpoint"),
     ):
         (tmp_path / "saved.csv").write_text(text)
         refused = place.seatrial("usage", "losses", "--incident", "one", "--checkpoints",

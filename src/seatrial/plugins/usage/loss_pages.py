@@ -108,7 +108,7 @@ def losses_of(store: Store, incidents: Sequence[Incident], asked: LossQuestion) 
         checkpoints = asked.checkpoints
         loss = lost_in(incident, jobs, asked.states, charges, machine, checkpoints, found)
         found.append(loss)
-    _require_known_jobs(asked.checkpoints, found)
+    _require_times_of_jobs(asked.checkpoints, found)
     missing = [
         f"{incident.id}: {gap.sentence}."
         for incident in incidents
@@ -117,11 +117,13 @@ def losses_of(store: Store, incidents: Sequence[Incident], asked: LossQuestion) 
     return Losses(name, found, charges, missing)
 
 
-def _require_known_jobs(checkpoints: Mapping[str, int], found: Sequence[Loss]) -> None:
-    known = {name for loss in found for name in loss.counted.words["job"].names}
-    if unknown := sorted(checkpoints.keys() - known):
+def _require_times_of_jobs(checkpoints: Mapping[str, int], found: Sequence[Loss]) -> None:
+    """Raise UsageError for a checkpoint of a job that counts and did not run then."""
+    used = {id for loss in found for id in loss.ids(loss.saved)}
+    counted = {id for loss in found for id in loss.ids(loss.counts)}
+    if wrong := sorted((checkpoints.keys() & counted) - used):
         raise UsageError(
-            f"--checkpoints: {listed(unknown, 5)}: no such job ran on nodes of the incident then"
+            f"--checkpoints: {listed(wrong, 5)}: did not run at the time of the checkpoint"
         )
 
 
@@ -220,14 +222,15 @@ def _notes_of_losses(found: Losses, asked: LossQuestion) -> list[str]:
     ]
     for reason, jobs in _refund_reasons(found).items():
         notes.append(f"No refund is known of {count(jobs, 'job')}: {reason}.")
-    maybe = sum(int(np.count_nonzero(loss.may_count)) for loss in found.losses)
-    if maybe:
+    counted = {id for loss in found.losses for id in loss.ids(loss.counts)}
+    if unused := sorted(asked.checkpoints.keys() - counted):
+        jobs_unused = count(len(unused), "job")
         notes.append(
-            f"{count(maybe, 'job')} may count, too, and is in no sum: its nodes or cores are not "
-            "known."
-            if maybe == 1
-            else f"{maybe} jobs may count, too, and are in no sum: their nodes or cores are not "
-            "known."
+            f"Checkpoints of {jobs_unused} are not used: {listed(unused, 5)} do not count."
+        )
+    if maybe := sum(int(np.count_nonzero(loss.may_count)) for loss in found.losses):
+        notes.append(
+            f"{count(maybe, 'job')} may count, too, in no sum here: nodes or cores are not known."
         )
     notes += found.missing
     return [*notes, f"Dates are those of {zone_name(found.zone)}."]

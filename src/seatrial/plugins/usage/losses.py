@@ -94,6 +94,8 @@ class Loss(Struct, frozen=True, kw_only=True):
     held: Ints
     #: what those that count lost; 0 of others
     core_seconds: Ints
+    #: which of them lost only what they had used since a checkpoint
+    saved: Bools
     #: what they get back, in units of the last decimal of charges; NONE where it is not known
     refunds: Ints
     #: why it is not known; "" where it is
@@ -109,6 +111,11 @@ class Loss(Struct, frozen=True, kw_only=True):
     @property
     def counted(self) -> Jobs:
         return self.jobs.only(self.counts)
+
+    def ids(self, chosen: Bools) -> set[str]:
+        """Return the ids of the jobs that a mask chooses."""
+        ids = self.jobs.words["job"]
+        return {ids.names[code] for code in ids.codes[chosen].tolist()}
 
     @property
     def may_count(self) -> Bools:
@@ -140,7 +147,7 @@ def lost_in(
     jobs = jobs.only(there)
     reasons, counts = _judged(incident, jobs, where, states, before)
     held = held_seconds(jobs)
-    since = _since_checkpoints(jobs, checkpoints, counts)
+    since, saved = _since_checkpoints(jobs, checkpoints, counts)
     lost = held_seconds(since) * jobs.numbers["cores"]
     refunds, without = _refunds(charges, jobs, since, counts)
     return Loss(
@@ -150,6 +157,7 @@ def lost_in(
         counts=counts,
         held=held,
         core_seconds=np.where(counts, lost, 0),
+        saved=saved,
         refunds=refunds,
         without_refund=without,
         idle=_idle(incident, jobs, where, machine, before),
@@ -267,20 +275,16 @@ def _in_time(incident: Incident, state: str, ended: int) -> bool:
 # ---- what they lost ------------------------------------------------------------------------------
 
 
-def _since_checkpoints(jobs: Jobs, checkpoints: Mapping[str, int], counts: Bools) -> Jobs:
-    """Return jobs as if they had started at their last checkpoint. Raises UsageError for one that
-    is no time of the job."""
-    if not checkpoints:
-        return jobs
-    ids, started = jobs.words["job"], jobs.numbers["started"].copy()
-    for place in np.flatnonzero(counts).tolist():
-        name = ids.names[ids.codes[place]]
-        saved = checkpoints.get(name)
-        if saved is not None:
-            if not started[place] <= saved <= jobs.numbers["ended"][place]:
-                raise UsageError(f"--checkpoints: job {name} did not run at the time of its line")
-            started[place] = saved
-    return replace(jobs, numbers={**jobs.numbers, "started": started})
+def _since_checkpoints(
+    jobs: Jobs, checkpoints: Mapping[str, int], counts: Bools
+) -> tuple[Jobs, Bools]:
+    """Return jobs as if they had started at their last checkpoint, and which of them had one: a
+    time at which that attempt of the job ran."""
+    ids, started, ended = jobs.words["job"], jobs.numbers["started"], jobs.numbers["ended"]
+    saved = np.array([checkpoints.get(name, NONE) for name in ids.names], np.int64)[ids.codes]
+    used: Bools = counts & (saved != NONE) & (started <= saved) & (saved <= ended)
+    since = np.where(used, saved, started)
+    return replace(jobs, numbers={**jobs.numbers, "started": since}), used
 
 
 def read_checkpoints(path: Path) -> dict[str, int]:
