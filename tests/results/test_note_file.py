@@ -74,6 +74,35 @@ def test_damaged_lines_are_skipped_and_counted(file: Path) -> None:
     assert found.damaged == 5
 
 
+def test_an_incident_is_a_note_with_an_end_and_a_history(file: Path) -> None:
+    first = notes.write(
+        file, "power", SECOND, "frost", "p1", until=9 * SECOND, nodes="n[1-4]", cause="power"
+    )
+    assert (first.id, first.until, first.nodes, first.cause) == (
+        "p1",
+        9 * SECOND,
+        "n[1-4]",
+        "power",
+    )
+    with pytest.raises(UsageError, match="p1: there is, or was, a note of that id"):
+        notes.write(file, "again", SECOND, name="p1")
+    fixed = notes.correct(file, "p1", "it took longer", until=10 * SECOND)
+    assert notes.read(file).notes == [fixed]
+    assert (fixed.text, fixed.until, fixed.reason) == ("power", 10 * SECOND, "it took longer")
+    notes.remove(file, "p1", "twice")
+    lines = notes.versions(file)["p1"]
+    assert [(line.until, line.reason) for line in lines] == [
+        (9 * SECOND, ""),
+        (10 * SECOND, "it took longer"),
+        (0, "twice"),
+    ]
+    with pytest.raises(UsageError, match="there is, or was"):
+        notes.write(file, "again", SECOND, name="p1")
+    with file.open("a") as odd:
+        odd.write('{"id": "x", "time": 1, "text": "x", "until": 99999999999999999999999}\n')
+    assert notes.read(file) == ([], 1)
+
+
 def test_many_may_write_at_once(file: Path) -> None:
     def write(writer: int) -> None:
         for i in range(25):

@@ -27,7 +27,7 @@ from seatrial.account import user_name
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import make_folder, open_descriptor, open_regular
 from seatrial.model.decoding import DAMAGED, decoder
-from seatrial.units import SECOND_NS, show_seconds
+from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 
 FILE = "notes.jsonl"
 LONGEST = 1000
@@ -117,7 +117,8 @@ def _lines(path: Path) -> Iterator[NoteLine | None]:
         except DAMAGED:
             yield None
         else:
-            yield found if found.removes or (found.id and found.text) else None
+            timely = all(0 <= time < FAR_FUTURE_NS for time in (found.time, found.until))
+            yield found if timely and (found.removes or (found.id and found.text)) else None
 
 
 def write(path: Path, text: str, at: int, machine: str = "", name: str = "", **more: Any) -> Note:

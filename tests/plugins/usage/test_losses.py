@@ -332,8 +332,10 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
     note = place.seatrial("note", "--list").out.split("a note")[0].splitlines()[-1].split()[0]
     refused = place.seatrial("usage", "losses", "--incident", note)
     assert "is a note, and no incident" in refused.err
-    # Old files of notes have none of the fields of an incident.
-    assert "power" not in place.seatrial("note", "--list").out
+    with (place.trials / "notes.jsonl").open("a") as torn:
+        torn.write('{"id": "x", "ti\n')
+    for asked in (("incident", "list"), ("losses", "-m", "hopper", "--since", "2010-01-01")):
+        assert "1 lines of notes.jsonl are not notes" in place.seatrial("usage", *asked).err
 
 
 def test_messages_name_users_only_where_asked(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import click
 
 from seatrial import units
 from seatrial.cli import Folders
+from seatrial.cli.note import diary
 from seatrial.cli.options import (
     MOMENT,
     complete,
@@ -26,6 +27,7 @@ from seatrial.files import make_folder, write_durably
 from seatrial.model.file_model import NAME
 from seatrial.model.node_set import fold, unfold, unfold_or_empty
 from seatrial.model.nodes import node_names
+from seatrial.plugins.usage.attributes import zone_name
 from seatrial.plugins.usage.charge_pages import (
     TOP,
     ChargeQuestion,
@@ -52,6 +54,7 @@ from seatrial.show.text import show_minute
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, listed
 
 MAX_CAUSE = 100
+DEFAULT_BY = ("account",)
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -71,7 +74,7 @@ _common = together(
 
 
 @click.command("charges")
-@value_option("--by", "NAME[,NAME]", "user, account, month, queue, size, ...", default="account")
+@text_option("--by", "NAME[,NAME]", "user, account, month, queue, size, ...; default: account.")
 @value_option("--since", "TIME", "Jobs that ended since: 30d, 2012-01-01.", type=MOMENT, default=0)
 @value_option("--until", "TIME", "Jobs that ended before then.", type=MOMENT, default=0)
 @text_option("--job", "ID", "How the charge of this job is made, step by step.")
@@ -95,7 +98,7 @@ def charges(
     change. What is not known is no charge of 0: these jobs are named with the reason.
     """
     asked = ChargeQuestion(
-        by=parse_by([by]),
+        by=parse_by([by]) or DEFAULT_BY,
         machine=name_of_machine(machine) if machine else "",
         since=since // SECOND_NS,
         until=until // SECOND_NS,
@@ -199,6 +202,7 @@ def withdraw(folders: Folders, name: str, why: str) -> int:
 @click.pass_obj
 def list_incidents(folders: Folders, machine: str, whole: bool, form: str) -> int:
     """List the incidents, who recorded them, and what was changed."""
+    diary(folders)  # tells of damaged lines
     print_page(incidents_page(folders.trials / notes.FILE, machine, whole), form)
     return 0
 
@@ -273,7 +277,8 @@ def _told(note: Note) -> str:
     end = f"to {show_minute(note.until)}" if note.until else "on, not over"
     nodes = f"nodes {note.nodes}" if note.nodes else "all nodes"
     when = f"from {show_minute(note.time)} {end}"
-    return plain_line(f"{note.id}  {note.machine}, {when}, {nodes}, {note.cause}: {note.text}")
+    told = f"{note.id}  {note.machine}, {when} ({zone_name(None)}), {nodes}, {note.cause}"
+    return plain_line(f"{told}: {note.text}")
 
 
 # ---- losses --------------------------------------------------------------------------------------
@@ -369,14 +374,14 @@ def _states(text: str) -> tuple[str, ...]:
 
 def _chosen(folders: Folders, name: str, machine: str, since: int, until: int) -> list[Incident]:
     """Return the incidents that are asked for, of one machine. Raises UsageError."""
-    path, now = folders.trials / notes.FILE, int(time.time())
+    known, now = diary(folders).notes, int(time.time())
     if name:
-        note = _incident(path, name)
+        note = _incident(folders.trials / notes.FILE, name)
         if machine and name_of_machine(machine) != note.machine:
             raise UsageError(f"{note.id} is an incident of {note.machine}, not of {machine}")
         return [incident_of(note, now)]
     last = until or FAR_FUTURE_NS
-    found = [note for note in notes.read(path).notes if note.cause and since <= note.time < last]
+    found = [note for note in known if note.cause and since <= note.time < last]
     if machine:
         of_machine = name_of_machine(machine)
         found = [note for note in found if note.machine == of_machine]
