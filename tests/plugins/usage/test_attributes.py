@@ -343,6 +343,14 @@ def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
     # What a rule calls Gaussian is found by the name of its program, too.
     done = ask(tmp_path, "usage", "--by", "user", "--where", "application=g09", "--format", "csv")
     assert done.out == "user,seconds,jobs,share\nann,28800,1,1.0\n"
+    others = ask(tmp_path, "usage", "--by", "user", "--where", "user!=ann,nobo*", "--format", "csv")
+    assert others.code == 2 and "no job has the user 'nobo*'" in others.err
+    others = ask(tmp_path, "usage", "--by", "user", "--where", "user!=an*", "--format", "csv")
+    assert others.out == "user,seconds,jobs,share\nbob,28800,1,1.0\n"
+    neither = ask(tmp_path, "usage", "--where", "user=ann", "--where", "name!=x")
+    assert neither.code == 2 and "not told apart by 'name'" in neither.err
+    both = ask(tmp_path, "usage", "--where", "user=ann", "--where", "user=bob")
+    assert both.code == 2 and "no job has the user 'bob'" in both.err
     hint = ask(tmp_path, "usage", "--by", "application").out
     assert "To add first to `applications` (--applications FILE): name own (50.0 %)." in hint
     drawn = ask(tmp_path, "usage", "--by", "month,application", "--format", "svg").out

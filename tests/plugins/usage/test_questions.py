@@ -247,6 +247,20 @@ def test_jobs_that_run_count_until_they_were_asked_for(tmp_path: Path) -> None:
         said = " ".join(found.notes)
         assert "1 job is said to be over without the time of the end" in said
         assert "1 job is not over" in said and "1 job is without a number of cores" in said
+        failed = answer(store, Question(by=("state",), of="failures"), Context())
+        assert {row.words[0]: row.values["ended"] for row in failed.rows} == {
+            "completed": 1,
+            "unknown": 1,
+            "failed": 1,
+        }
+        assert "1 job is in an unknown state: failed or not." in failed.notes
+        early = answer(store, Question(by=("state",), of="jobs", until=3_000), Context())
+        assert {row.words[0]: row.values["jobs"] for row in early.rows} == {
+            "completed": 1,
+            "failed": 1,
+        }
+        waits = answer(store, Question(by=("state",), of="waits"), Context())
+        assert "1 job is not counted: held, or waiting for other jobs." in waits.notes
         later = answer(store, Question(by=("state",), since=9_000, until=9_500), Context())
         assert [row.values["seconds"] for row in later.rows] == [4 * 500]
 

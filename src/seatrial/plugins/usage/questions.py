@@ -46,7 +46,7 @@ Unit = Literal["core-hours", "node-hours"]
 
 HOUR = 3600
 JOULES_OF_KWH = 3_600_000
-MAX_CELLS = 20_000_000
+MAX_CELLS = 5_000_000
 TOP = 20
 PARTS = 5
 """Parts of a bar beside the others."""
@@ -122,12 +122,12 @@ def load(store: Store, asked: Question, context: Context, columns: Collection[st
         )
     missing = [gap.sentence for gap in gaps(store, asked.machine, asked.since, asked.until)]
     known_until = _known_until(jobs)
-    found = _bounded(Found(jobs, known_until, asked.since, asked.until, missing), asked.unit)
+    found = Found(jobs, known_until, *_span(jobs, known_until, asked), missing)
     for condition in conditions:
         found = found.only(condition.holds(found.jobs, context))
         if not len(found.jobs):
             raise UsageError(f"no job has {condition.text} and all that is asked before it")
-    return found
+    return _with_ends(found, asked.unit)
 
 
 def _amount_of(unit: Unit) -> str:
@@ -143,9 +143,18 @@ def _known_until(jobs: Jobs) -> Ints:
     return until
 
 
-def _bounded(found: Found, unit: Unit) -> Found:
-    """Return the jobs with an end of those that run, the span without open ends, and what is not
-    known of them."""
+def _span(jobs: Jobs, known_until: Ints, asked: Question) -> tuple[int, int]:
+    """Return the span that is asked for, as far as there are jobs, in s."""
+    runs = (jobs.numbers["started"] != NONE) & (jobs.numbers["ended"] == NONE)
+    ends = np.where(runs, known_until, jobs.numbers["ended"])
+    last = int(max(np.max(ends), np.max(jobs.numbers["submitted"]))) + 1
+    since = max(asked.since, int(np.min(jobs.numbers["submitted"])))
+    until = min(asked.until, last) if asked.until else last
+    return since, max(until, since + 1)
+
+
+def _with_ends(found: Found, unit: Unit) -> Found:
+    """Return the jobs with an end of those that run, and what is not known of them."""
     jobs, notes = found.jobs, list(found.notes)
     started, ended = jobs.numbers["started"], jobs.numbers["ended"]
     began = started != NONE
@@ -171,13 +180,7 @@ def _bounded(found: Found, unit: Unit) -> Found:
             "their hours are not known and not counted."
         )
     numbers = {**jobs.numbers, "ended": ended}
-    last = int(max(np.max(ended), np.max(jobs.numbers["submitted"]))) + 1
-    first = int(np.min(jobs.numbers["submitted"]))
-    since = max(found.since, first)
-    until = min(found.until, last) if found.until else last
-    return found._replace(
-        jobs=Jobs(numbers, jobs.words), since=since, until=max(until, since + 1), notes=notes
-    )
+    return found._replace(jobs=Jobs(numbers, jobs.words), notes=notes)
 
 
 def _are(number: int, noun: str) -> str:
@@ -336,12 +339,6 @@ class Grid(NamedTuple):
         spans: Ints = np.searchsorted(self.bounds, times, side="right") - 1
         return spans
 
-    def key(self, cell: int) -> tuple[int, ...]:
-        """Return the codes of a cell."""
-        return tuple(
-            int(code) for code in np.unravel_index(cell, [len(a.names) for a in self.axes])
-        )
-
 
 def _grid(found: Found, asked: Question, context: Context) -> Grid:
     bounds, months = np.array([found.since, found.until]), tuple[str, ...]()
@@ -469,10 +466,12 @@ def _waits(found: Found, asked: Question, grid: Grid) -> Measured:
     values = {name: np.full(grid.size, np.nan) for name in names}
     order = np.argsort(cells, kind="stable")
     for part in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1):
-        for name, share in zip(names, SHARES, strict=True) if len(part) else ():
-            curve = Curve.of(waits.seconds[inside[part]], waits.started[inside[part]])
-            found_within = curve.quantile(share)
-            values[name][cells[part[0]]] = np.nan if found_within is None else found_within
+        if not len(part):
+            break  # there are none at all
+        curve = Curve.of(waits.seconds[inside[part]], waits.started[inside[part]])
+        for name, share in zip(names, SHARES, strict=True):
+            within = curve.quantile(share)
+            values[name][cells[part[0]]] = np.nan if within is None else within
     whole = Curve.of(waits.seconds[inside], waits.started[inside])
     total = {"jobs": len(inside), "waiting": int(waiting.sum())} | {
         name: whole.quantile(share) for name, share in zip(names, SHARES, strict=True)
