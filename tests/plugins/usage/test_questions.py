@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, tzinfo
@@ -135,8 +136,8 @@ START = int(datetime(2011, 2, 25, tzinfo=ZoneInfo("UTC")).timestamp())
 DAY = 24 * HOUR
 
 
-def month_at(time: int, zone: tzinfo) -> str:
-    return f"{datetime.fromtimestamp(time, zone):%Y-%m}"
+def month_at(moment: int, zone: tzinfo) -> str:
+    return f"{datetime.fromtimestamp(moment, zone):%Y-%m}"
 
 
 def starts_between(first: int, last: int, zone: tzinfo) -> list[int]:
@@ -162,6 +163,17 @@ def test_months_begin_when_the_clock_says_so(name: str) -> None:
     bounds, names = month_starts(since, until, zone)
     assert bounds.tolist() == [since, *starts_between(since, until, zone), until]
     assert list(names) == [month_at(bound, zone) for bound in bounds[:-1].tolist()]
+
+
+def test_without_a_time_zone_months_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    since, until = START, START + 700 * DAY
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/Sao_Paulo")
+        time.tzset()
+        bounds, names = month_starts(since, until, None)
+    time.tzset()
+    expected, as_named = month_starts(since, until, ZoneInfo("America/Sao_Paulo"))
+    assert bounds.tolist() == expected.tolist() and names == as_named
 
 
 @st.composite
