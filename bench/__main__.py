@@ -45,6 +45,7 @@ SCRIPTS = (
     "usage_charges",
     "usage_questions",
     "usage_import",
+    "usage_sources",
     "web",
     "whatif",
 )

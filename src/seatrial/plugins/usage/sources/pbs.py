@@ -333,6 +333,11 @@ def _local(year: str, month: str, day: str) -> int:
 def _fields(message: str) -> dict[str, str]:
     """Return the values of ``key=value key="value with blanks" ...``. A word without ``=``, or with
     a dash before it, belongs to the value before it."""
+    if '"' not in message:
+        try:
+            return dict([word.split("=", 1) for word in message.split(" ")])
+        except ValueError:  # a word without "="
+            pass
     fields: dict[str, str] = {}
     key, quoted = "", False
     for word in message.split(" "):

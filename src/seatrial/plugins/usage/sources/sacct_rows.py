@@ -261,13 +261,10 @@ class Reader:
         job: UserJob | None = None
         steps = _Steps()
         for record in records(lines, header, broken or rejects.add, origin):
-            row = _Row(*chosen([*record.fields, ""]))
+            row = _Row._make(chosen([*record.fields, ""]))
             try:
-                found = _ID.fullmatch(row.id)
-                if found is None:
-                    raise ValueError(f"{row.id!r} is no id of a job")
-                if found["step"]:
-                    steps.add(found["step"], row)
+                if step := "" if row.id.isdigit() else _step_of(row.id):
+                    steps.add(step, row)
                     continue
                 if job is not None:
                     yield from self._finished(job, steps)
@@ -459,7 +456,18 @@ class _Steps:
 
     def executable(self, order: Sequence[str]) -> str:
         """Return what tells the executable, in this order."""
-        return next((self._told[each] for each in order if self._told[each]), "")
+        for each in order:
+            if told := self._told[each]:
+                return told
+        return ""
+
+
+def _step_of(job_id: str) -> str:
+    """Return the name of a step; "" where the id is that of a job. Raises ValueError."""
+    found = _ID.fullmatch(job_id)
+    if found is None:
+        raise ValueError(f"{job_id!r} is no id of a job")
+    return found["step"] or ""
 
 
 # ---- fields --------------------------------------------------------------------------------------
@@ -544,9 +552,11 @@ def _unfolded(job: str) -> list[range]:
 
 def _state(row: _Row, started: int | None) -> tuple[JobState, str]:
     """Return the state of a job, and why it waits or was ended."""
+    reason = "" if row.reason == "None" else row.reason
+    if row.state == "COMPLETED":
+        return "completed", reason
     word, _, _ = row.state.partition(" ")
     state = STATES.get(word.rstrip("+"), "unknown")
-    reason = "" if row.reason == "None" else row.reason
     if word == "DEADLINE" and started is None:
         return "cancelled", word
     if state == "unknown":
