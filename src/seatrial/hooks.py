@@ -318,7 +318,7 @@ class StoreTable(NamedTuple):
     #: again. "" if no page shows them.
     news: str = ""
     #: The name on disk of an event of runs, each of which has rows in the table as a journal is
-    #: read. The table then has a column ``trial``, the row of the trial, in its primary key.
+    #: read. The table then has a column ``trial``, the row of the trial, with which they go.
     event: str = ""
     #: ``module:function``, called with the row of the run (a StoredRun) and the event. It returns
     #: the rows.

@@ -15,7 +15,16 @@ from seatrial.errors import UsageError
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.model.codes import CANCELLED, FAILED, PASS
 from seatrial.plugins.systemlogs.events import LinesFound, LogsRead, ShapeSeen, SourceRead
-from seatrial.plugins.systemlogs.study import logs, logs_of, of_run, runs_read, slow, told_of_nodes
+from seatrial.plugins.systemlogs.study import (
+    differences,
+    logs,
+    logs_of,
+    of_run,
+    runs_read,
+    slow,
+    told_of_nodes,
+)
+from seatrial.results.selection import gather, parse_side
 from seatrial.results.store import queries, series
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
@@ -220,3 +229,19 @@ def test_rules_that_go_with_slow_runs_are_told(tmp_path: Path) -> None:
         (fact,) = found_slow.facts
         assert (fact.keys, fact.value, fact.nodes) == (["log.xid"], "found", "n[001-003]")
         assert 1.1 < fact.ratio < 1.3 and fact.p < 0.01
+
+
+def test_a_comparison_says_what_one_side_alone_logged(tmp_path: Path) -> None:
+    for tag, found in (("one", None), ("two", Counter({("n002", 5): 3})), ("none", None)):
+        trial = a_trial(tmp_path, tag)
+        trial.run(trial.cases[0], f"of-{tag}", figures={"triad": 1.0})
+        if tag != "none":
+            read_run(trial, f"of-{tag}", (0, 10), found)
+        trial.end()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        sides = [gather(store, parse_side(tag), "", given=True) for tag in ("one", "two", "none")]
+        (told,) = differences(store, sides[0], sides[1])
+        assert (told.subject, told.what) == ("system logs", "xid")
+        assert (told.first, told.second) == ("no line", "3 lines on n002")
+        assert differences(store, sides[1], sides[2]) == []
+        assert differences(store, sides[1], sides[1]) == []

@@ -98,5 +98,5 @@ def seatrial_page_additions() -> list[PageAddition]:
 
 @hookimpl
 def seatrial_fact_sources() -> list[FactSource]:
-    functions = ("no_differences", "unchanged", "slow", "told_of_nodes")
+    functions = ("differences", "unchanged", "slow", "told_of_nodes")
     return [FactSource(*(f"{_STUDY}:{name}" for name in functions))]

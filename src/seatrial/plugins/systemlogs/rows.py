@@ -55,13 +55,13 @@ class TextRow(Struct, frozen=True):
     text: Annotated[str, Column(sql="TEXT")]
 
 
-READS = Table("systemlogs_reads", columns_of(ReadRow), primary_key="trial, run, source")
+READS = Table("systemlogs_reads", columns_of(ReadRow), primary_key="run, source")
 FINDINGS = Table(
     "systemlogs_findings",
     columns_of(FindingRow),
-    primary_key="trial, run, source, node, rule, second",
+    primary_key="run, source, node, rule, second",
 )
-SHAPES = Table("systemlogs_shapes", columns_of(ShapeRow), primary_key="trial, run, shape")
+SHAPES = Table("systemlogs_shapes", columns_of(ShapeRow), primary_key="run, shape")
 TEXTS = Table("systemlogs_texts", columns_of(TextRow), primary_key="trial, shape")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -126,24 +126,34 @@ _RUNS = """SELECT reads.run, runs.run_id, trials.tag, trials.machine, tests.name
 
 def runs_read(store: Store, machine: str = "", since: int = 0, trial: str = "") -> list[ReadRun]:
     """Return the runs whose logs were read, of windows that end at ``since`` (in s) or later."""
-    conditions, values = [_RUNS, "reads.until >= ?"], list[object]([since])
+    conditions, values = ["reads.until >= ?"], list[object]([since])
     for column, value in (("trials.machine", machine), ("trials.tag", trial)):
         if value:
             conditions.append(f"{column} = ?")
             values.append(value)
+    return _runs_where(store, " AND ".join(conditions), values)
+
+
+def runs_of_rows(store: Store, rows: Collection[int]) -> list[ReadRun]:
+    """Return those of some runs, by their rows, whose logs were read."""
+    return [
+        run
+        for some in chunks(sorted(rows))
+        for run in _runs_where(store, f"reads.run IN ({marks(len(some))})", some)
+    ]
+
+
+def _runs_where(store: Store, condition: str, values: Sequence[object]) -> list[ReadRun]:
     found: dict[int, ReadRun] = {}
-    sql = " AND ".join(conditions) + " ORDER BY reads.run, reads.source"
+    sql = f"{_RUNS} AND {condition} ORDER BY reads.run, reads.source"
     for row, run_id, tag, name, test, code, nodes, begin, end, source, faults in store.rows(
         sql, values
     ):
-        known = found.get(row)
         told = [f"{source}: {fault}" for fault in faults.splitlines()]
+        known = found.get(row)
         if known is not None:
-            begin, end, told = (
-                min(begin, known.since),
-                max(end, known.until),
-                [*known.faults, *told],
-            )
+            begin, end = min(begin, known.since), max(end, known.until)
+            told = [*known.faults, *told]
         found[row] = ReadRun(row, run_id, tag, name, test, code, nodes, begin, end, told)
     return list(found.values())
 
@@ -186,7 +196,7 @@ def logs_of(store: Store, runs: Sequence[ReadRun], node: str = "", rule: str = "
         by_row,
         [
             each
-            for each in _findings(store, by_row)
+            for each in _findings(store, runs)
             if (not chosen or each.node in chosen) and rule in ("", each.rule)
         ],
         [each for each in unusual if not chosen or chosen & set(unfold_or_empty(each.nodes))],
@@ -203,8 +213,9 @@ def _rows_of(store: Store, columns: str, table: str, runs: Iterable[int]) -> Ite
         )
 
 
-def _findings(store: Store, runs: Mapping[int, ReadRun]) -> list[Finding]:
-    """Return the findings by node, rule and hour, the latest first."""
+def _findings(store: Store, read: Sequence[ReadRun]) -> list[Finding]:
+    """Return the findings of runs by node, rule and hour, the latest first."""
+    runs = {run.row: run for run in read}
     lines: dict[tuple[str, str, str, int], int] = {}
     seen: dict[tuple[str, str, str, int], set[int]] = defaultdict(set)
     columns = "run, node, rule, second, lines"
@@ -622,8 +633,31 @@ def _shapes_of_run(store: Store, row: int) -> list[dict[str, Any]]:
     ]
 
 
-def no_differences(store: Store, first: Side, second: Side) -> list[Difference]:
-    return []
+def differences(store: Store, first: Side, second: Side) -> list[Difference]:
+    """Return the rules that match lines of the runs of one side alone; none where no logs of a side
+    were read."""
+    sides = [_of_side(store, side) for side in (first, second)]
+    if None in sides:
+        return []
+    before, after = (side or {} for side in sides)
+    return [
+        Difference("system logs", rule, before.get(rule, "no line"), after.get(rule, "no line"))
+        for rule in sorted(before.keys() ^ after.keys())
+    ]
+
+
+def _of_side(store: Store, side: Side) -> dict[str, str] | None:
+    """Return what each rule found in the logs of the runs of a side, in words; None if no logs were
+    read."""
+    rows = {row for case in side.cases for row in case.runs}
+    read = runs_of_rows(store, rows)
+    lines: dict[str, Counter[str]] = defaultdict(Counter)
+    for each in _findings(store, read):
+        lines[each.rule][each.node] += each.lines
+    told = {
+        rule: f"{count(nodes.total(), 'line')} on {fold(nodes)}" for rule, nodes in lines.items()
+    }
+    return told if read else None
 
 
 def unchanged(store: Store, histories: list[History]) -> list[History]:
@@ -633,11 +667,11 @@ def unchanged(store: Store, histories: list[History]) -> list[History]:
 def slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | None:
     """Return the rules that go with slow runs of a machine: each is a fact of the nodes of these
     runs, whose logs have lines that match it or have none. None if no logs were read."""
-    read = _read_of(store, machine, runs)
+    read = runs_of_rows(store, {run.row for run in runs})
     if not read:
         return None
     nodes = {node for run in read for node in unfold_or_empty(run.nodes)}
-    findings = logs_of(store, read).findings
+    findings = _findings(store, read)
     matched = {(each.node, each.rule) for each in findings}
     rules = sorted({each.rule for each in findings})
     facts = {
@@ -647,19 +681,13 @@ def slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | 
     return slow_facts(runs, of_nodes(facts))
 
 
-def _read_of(store: Store, machine: str, runs: Sequence[RunOutcome]) -> list[ReadRun]:
-    """Return those of some runs of a machine whose logs were read."""
-    rows = {run.row for run in runs}
-    return [run for run in runs_read(store, machine) if run.row in rows]
-
-
 def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, str]:
     """Return for each node on which rules found something, in the windows of runs of a machine,
     what it was."""
-    read = _read_of(store, machine, runs)
+    read = runs_of_rows(store, {run.row for run in runs})
     lines: dict[str, Counter[str]] = defaultdict(Counter)
     having: dict[str, set[str]] = defaultdict(set)
-    for each in logs_of(store, read).findings:
+    for each in _findings(store, read):
         lines[each.node][each.rule] += each.lines
         having[each.node].update(each.runs)
     return {
