@@ -193,7 +193,9 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert faults([line(1)]) == []
     assert faults([]) == []  # it may be quiet
     assert faults([line(1)], files=[f"{tmp_path}/none"]) == ["/none: No such file or directory"]
-    assert faults([line(1)], files=[f"{tmp_path}/*.log"]) == ["/*.log: no such file"]
+    assert faults([line(1)], files=[f"{tmp_path}/*.log"]) == [
+        "/*.log: no file, or its folder cannot be read"
+    ]
     assert faults([], files=[str(tmp_path)]) == [": it is a folder, no regular file"]
     os.mkfifo(tmp_path / "fifo")
     assert "no regular file" in faults([], files=[f"{tmp_path}/fifo"])[0]

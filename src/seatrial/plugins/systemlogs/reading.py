@@ -323,7 +323,7 @@ class _Files:
             if not any(written):
                 break
         if not newest and len(counter.counts[0].faults) == faults_before:
-            counter.tell(f"{of_node}{pattern}: no such file")
+            counter.tell(f"{of_node}{pattern}: no file, or its folder cannot be read")
         elif 0 < newest < counter.since - STALE_S:
             since = time.strftime("%Y-%m-%d %H:%M", time.localtime(newest))
             counter.tell(f"{of_node}{pattern}: nothing was written to it since {since}")
