@@ -79,7 +79,14 @@ def test_a_log_comes_in_once_and_stays(place: Workplace) -> None:
         "cores": 4,
         "cpu_s": 200,
     }
-    one |= {"limit_s": 200, "state": "completed", "user": "3", "account": "1", "queue": "batch"}
+    one |= {
+        "eligible": 1000000,
+        "limit_s": 200,
+        "state": "completed",
+        "user": "3",
+        "account": "1",
+        "queue": "batch",
+    }
     assert {name: first["1"][name] for name in one} == one
     assert (first["2"]["state"], first["2"]["queue"], first["2"]["limit_s"]) == ("failed", "2", -1)
     gone = {"state": "cancelled", "started": NONE, "ended": 1000036, "cores": 16}
@@ -133,11 +140,11 @@ def test_parts_of_a_swapped_job_are_its_attempts(place: Workplace) -> None:
     done = bring(place, "swf", swf(place, HEAD + text), "--cores-per-node", "3")
     assert done.code == 0, done.err
     found = jobs_of(place)
-    spans = {job: (row["started"], row["ended"], row["state"]) for job, row in found.items()}
-    assert spans == {
-        "4": (1000010, 1000110, "preempted"),
-        "4.1": (1001110, 1001160, "completed"),
-        "5": (1000010, 1000160, "completed"),
+    times = ("eligible", "started", "ended", "state")
+    assert {job: tuple(row[name] for name in times) for job, row in found.items()} == {
+        "4": (1000000, 1000010, 1000110, "preempted"),
+        "4.1": (1000110, 1001110, 1001160, "completed"),
+        "5": (1000000, 1000010, 1000160, "completed"),
     }
     assert found["5"]["nodes"] == 2
 

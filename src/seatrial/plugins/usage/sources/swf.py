@@ -177,6 +177,7 @@ class _JobMaker:
             machine=self._machine,
             job=str(number),
             submitted=submitted,
+            eligible=submitted if wait >= 0 else None,
             started=started,
             ended=ended,
             limit_s=limit if limit > 0 else None,
@@ -221,10 +222,15 @@ def _jobs(rows: Iterator[_Row]) -> Iterator[UserJob]:
         submitted = max(row.submitted for row in same)  # later parts do not have it
         end = submitted
         for attempt, part in enumerate(parts):
-            started = end + max(part.wait, 0)
+            before, started = end, end + max(part.wait, 0)
             end = started + max(part.run, 0)
             yield replace(
-                part.job, submitted=submitted, attempt=attempt, started=started, ended=end
+                part.job,
+                submitted=submitted,
+                attempt=attempt,
+                eligible=before if part.wait >= 0 else None,
+                started=started,
+                ended=end,
             )
 
 
