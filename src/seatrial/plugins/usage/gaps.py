@@ -16,7 +16,7 @@ import click
 from msgspec import Struct
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, machine_filter
+from seatrial.cli.options import format_option, text_option
 from seatrial.cli.query_common import opened, print_page
 from seatrial.plugins.usage.filling import IMPORTS, StoredImport
 from seatrial.results.store.schema import Store
@@ -223,7 +223,7 @@ def _lines(spans: Sequence[ImportSpan], left: Sequence[Gap]) -> Iterable[Sequenc
 
 
 @click.command("imports")
-@machine_filter
+@text_option("-m", "--machine", "NAME", "Only of this machine.")
 @format_option("table", "json", "csv")
 @click.pass_obj
 def command(folders: Folders, machine: str, form: str) -> int:
