@@ -313,6 +313,11 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
     add(place, "earlier", *about, "--nodes", "n001", "--id", "z", start=START - HOUR)
     found = answered(place, "losses", "-m", "hopper", "--by", "incident", "--since", "2010-01-01")
     assert [(row["incident"], row["jobs"]) for row in found["rows"]] == [("z", 1)]
+    assert add(place, "nobody", *about, "--nodes", "n008", "--id", "y").code == 0
+    nobody = place.seatrial("usage", "losses", "--incident", "y").out
+    assert "y: no job that is known ran on its nodes then." in nobody
+    assert "0 jobs of 0 users lost 0.00 core-hours" in nobody
+    assert place.seatrial("usage", "incident", "withdraw", "y", "--why", "a try").code == 0
     incident = ("usage", "incident")
     assert place.seatrial(*incident, "withdraw", "z", "--why", "a try").code == 0
     fixed = place.seatrial(*incident, "correct", "two", "--to", when(END), "--why", "it is over")
@@ -327,7 +332,7 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
     ]
     everything = place.seatrial(*incident, "list", "--all").out
     assert "withdrawn" in everything and "twice" in everything and "replaced" in everything
-    assert len((place.trials / "notes.jsonl").read_text().splitlines()) == 6
+    assert len((place.trials / "notes.jsonl").read_text().splitlines()) == 8
     place.seatrial("note", "a note", "--at", "2h")
     note = place.seatrial("note", "--list").out.split("a note")[0].splitlines()[-1].split()[0]
     refused = place.seatrial("usage", "losses", "--incident", note)

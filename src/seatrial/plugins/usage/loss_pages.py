@@ -232,6 +232,9 @@ def _notes_of_losses(found: Losses, asked: LossQuestion) -> list[str]:
         notes.append(
             f"{count(maybe, 'job')} may count, too, in no sum here: nodes or cores are not known."
         )
+    for loss in found.losses:
+        if not len(loss.jobs):
+            notes.append(f"{loss.incident.id}: no job that is known ran on its nodes then.")
     notes += found.missing
     return [*notes, f"Dates are those of {zone_name(found.zone)}."]
 
