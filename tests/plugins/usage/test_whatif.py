@@ -161,9 +161,27 @@ def test_a_change_that_changes_nothing_has_exactly_no_effect(tmp_path: Path) -> 
     assert "EASY" in found["calibrations"][0]["policy"]
     for group in found["groups"]:
         for effect in group["effects"].values():
-            assert effect["same"] and effect["change"] is None
+            assert effect["none"] and effect["change"] is None
     said = ask(tmp_path, "usage", "whatif", "--policy", "backfill").out
-    assert "All jobs: no change, as no job starts at another time." in said
+    assert "All jobs: no change, as the replay of what was starts its jobs like this" in said
+
+
+def test_waits_that_the_replay_does_not_show_are_no_grounds_for_an_answer(tmp_path: Path) -> None:
+    """Jobs are held, which no record tells: in the replay none waits, with the change or without.
+    That is no answer."""
+    queue = MadeQueue(seed=2, load=0.2, jobs=600)
+    held = np.random.default_rng(1).integers(1, 20, 600) * HOUR
+    late = [
+        replace(job, started=job.submitted + int(wait), ended=job.ended + int(wait))
+        for job, wait in zip(queue.jobs(), held, strict=True)
+        if job.ended is not None
+    ]
+    keep(tmp_path, late)
+    done = ask(tmp_path, "usage", "whatif", "--add", "nodes=100")
+    assert "The replay hardly shows what made jobs wait" in " ".join(done.out.split())
+    assert "All jobs: no change of waits is told: it is smaller than" in done.out
+    for effect in asked(tmp_path, "--add", "nodes=100")["groups"][0]["effects"].values():
+        assert effect["change"] is None and not effect["none"] and effect["error"] > HOUR
 
 
 def test_a_change_below_the_error_is_refused_in_words(site: Path) -> None:
@@ -192,7 +210,7 @@ def test_jobs_that_no_longer_fit_are_named_and_counted(site: Path) -> None:
     found = asked(site, "-m", "franklin", "--add", "nodes=-900")
     large = franklin().size > 100
     said = next(text for text in found["remarks"] if "need more" in text)
-    assert said.startswith(f"{large.sum()} jobs need more than the 100 nodes of franklin: left out")
+    assert said.startswith(f"{large.sum()} jobs need more than the 100 nodes of franklin: they ")
     assert said.endswith("1, 23, 24, 29, 69 and 201 more")
     assert found["groups"][0]["jobs"] == (~large).sum()
     words = ("--move", "application=g09", "--to", "hopper", "--size", "hopper=800")

@@ -30,6 +30,7 @@ from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, read_jobs
 from seatrial.plugins.usage.questions import matching, parse_condition
 from seatrial.plugins.usage.replay import (
+    BRIEF,
     COLUMNS,
     DAY,
     Asked,
@@ -118,8 +119,8 @@ class Effect(Off, frozen=True, kw_only=True):
     high: float | None = None
     #: Why no change is told, and what would be needed; "" where it is.
     reason: str = ""
-    #: Whether each job starts as it does without the change.
-    same: bool = False
+    #: Whether it is sure that there is no change.
+    none: bool = False
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -289,9 +290,10 @@ def _off(actual: Waits, replayed: Waits, errors: Sequence[_Error | None]) -> dic
 
 
 def _effects(
-    off: Mapping[Quantity, Off], before: Waits, after: Waits, length: int
+    off: Mapping[Quantity, Off], before: Waits, after: Waits, length: int, as_it_was: bool
 ) -> dict[Quantity, Effect]:
-    """Return what a change does to quantities, where that is larger than the replay's error."""
+    """Return what a change does to quantities, where that is larger than the replay's error.
+    ``as_it_was``: what is asked for is how the machine is replayed already."""
     blocks = _Blocks(before.times, length)
     drawn = blocks.resampled(after.seconds) - blocks.resampled(before.seconds)
     ends = np.quantile(drawn, [0.025, 0.975], axis=0).T.tolist()
@@ -301,16 +303,21 @@ def _effects(
         QUANTITIES, quantities(after.seconds).tolist(), ends, strict=True
     ):
         was = off[name]
+        if as_it_was or (same and was.error is not None and was.error < BRIEF):
+            reason = AS_IT_WAS if as_it_was else "no job starts at another time"
+            found[name] = Effect(**asdict(was), reason=reason, none=True)
+            continue
         change = changed - was.replayed
         low, high = min(low, change), max(high, change)
-        reason = (
-            "no job starts at another time"
-            if same
-            else _not_told(was, change, (low, high), len(blocks.names), length)
-        )
-        told: dict[str, float] = {"changed": changed, "change": change, "low": low, "high": high}
-        found[name] = Effect(**asdict(was), **({} if reason else told), reason=reason, same=same)
+        reason = _not_told(was, change, (low, high), len(blocks.names), length)
+        effect = Effect(**asdict(was), reason=reason)
+        if not reason:
+            effect = replace(effect, changed=changed, change=change, low=low, high=high)
+        found[name] = effect
     return found
+
+
+AS_IT_WAS = "the replay of what was starts its jobs like this already"
 
 
 def _not_told(
@@ -696,16 +703,14 @@ def _on_its_own(question: Question, side: Side, remarks: list[str], length: int)
     record = side.record
     policy = _changed_policy(question, side)
     stays = record.load.work.units <= policy.total
-    remarks += _unfit(record, ~stays, side, policy.total, "left out of both sides")
+    remarks += _unfit(record, ~stays, side, policy.total, "they do not run with the change")
     change = _restarted(side, stays, policy, _drained(question, side, policy.total))
     counted = record.counted & stays
-    groups = [
-        *_around_drains(question, side, counted, change.starts),
-        *(
-            _group(title, side, chosen, change.starts, [side.error(chosen, length)], length)
-            for title, chosen in _by_size(record, counted)
-        ),
-    ]
+    as_it_was = policy == side.fit.policy and not question.drains
+    groups = list(_around_drains(question, side, counted, change.starts))
+    for title, chosen in _by_size(record, counted):
+        errors = [side.error(chosen, length)]
+        groups.append(_group(title, side, chosen, change.starts, errors, length, as_it_was))
     return Answer(
         question=question,
         title=_title(question, 0),
@@ -756,6 +761,7 @@ def _group(
     starts: Ints,
     errors: Sequence[_Error | None],
     length: int,
+    as_it_was: bool = False,
 ) -> Group:
     before = side.waits(chosen)
     off = _off(side.actual(chosen), before, errors)
@@ -763,7 +769,7 @@ def _group(
         title=title,
         machine=side.record.machine,
         jobs=int(chosen.sum()),
-        effects=_effects(off, before, side.waits(chosen, starts), length),
+        effects=_effects(off, before, side.waits(chosen, starts), length, as_it_was),
     )
 
 

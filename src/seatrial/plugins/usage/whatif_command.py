@@ -190,6 +190,9 @@ def _question(chosen: dict[str, Any], known: Sequence[str]) -> Question:
     together. ``known``: the machines of which jobs are known."""
     to = name_of_machine(chosen["to"]) if chosen["to"] else ""
     machine = _machine(chosen["machine"], to, known)
+    for name in filter(None, (machine, to)):
+        if known and name not in known:
+            raise UsageError(f"no jobs of {name} are known; there are some of {', '.join(known)}")
     _require_sense(chosen, machine, to)
     unit: Unit
     unit, add = chosen["add"] or ("nodes", 0)
@@ -287,6 +290,15 @@ def page_of(answer: Answer) -> Page:
     )
 
 
+HARDLY = 0.5
+LITTLE = (
+    "The replay hardly shows what made jobs wait: perhaps fewer nodes were there than is assumed "
+    "(--size), partitions have nodes of their own (--only), or jobs were held, which the records "
+    "do not tell."
+)
+"""Said where the error of the mean is more than so large a part of it."""
+
+
 def _off_by(one: Calibration) -> str:
     """Return how far a replay is off, as a sentence."""
     every = one.groups[0]
@@ -297,10 +309,13 @@ def _off_by(one: Calibration) -> str:
             f"How far the replay of {one.machine} is off from what happened is not known: it is "
             f"judged by {judged}, and these are too few."
         )
+    mean = every.waits["mean"]
+    hardly = mean.error is not None and mean.error > max(HARDLY * mean.actual, 60)
+    more = f" {LITTLE}" if hardly else ""
     told = [f"{_time(errors[name])} in {words}" for name, words in IN_WORDS.items()]
     return (
         f"The replay of {one.machine} is off from the waits that were by up to {', '.join(told)} "
-        f"(95 %; judged by {judged}). No change that is smaller is told."
+        f"(95 %; judged by {judged}). No change that is smaller is told.{more}"
     )
 
 
@@ -380,7 +395,7 @@ def _change(effect: Effect) -> str:
     """Return the change, or what it is below."""
     if effect.change is not None:
         return _signed(effect.change)
-    if effect.same:
+    if effect.none:
         return "none"
     return "not told"
 
@@ -443,8 +458,8 @@ def _sentence(group: Group) -> str:
     name = next((each for each in IN_WORDS if group.effects[each].change is not None), None)
     if name is None:
         effect = group.effects["median"]
-        if effect.same:
-            return f"{title}: no change, as no job starts at another time."
+        if effect.none:
+            return f"{title}: no change, as {effect.reason}."
         return f"{title}: no change of waits is told: {effect.reason}."
     effect = group.effects[name]
     assert effect.change is not None and effect.low is not None and effect.high is not None
