@@ -77,6 +77,7 @@ records: [xalt.jsonl, more.csv]
     jobs = [
         job(name="vasp", queue="course1"),
         job(name="vasp", queue="course10"),
+        job(queue="class"),  # its name is not known, so none is told by it
         job(executable="/opt/amber/12/bin/x -i amber"),
         job(executable="/home/amber/y"),
         job(executable="/home/u/MyCode.gnu -n 3", name="gmx"),
@@ -93,6 +94,7 @@ records: [xalt.jsonl, more.csv]
     assert told("application", jobs, context) == [
         "Training",
         "VASP",
+        UNKNOWN,
         "Amber",
         UNKNOWN,
         "Own code",

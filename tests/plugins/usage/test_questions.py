@@ -163,6 +163,12 @@ def test_months_begin_when_the_clock_says_so(name: str) -> None:
     bounds, names = month_starts(since, until, zone)
     assert bounds.tolist() == [since, *starts_between(since, until, zone), until]
     assert list(names) == [month_at(bound, zone) for bound in bounds[:-1].tolist()]
+    for start in bounds[1:-1].tolist():
+        both, named = month_starts(start - 1, start + 1, zone)
+        assert both.tolist() == [start - 1, start, start + 1]
+        assert named == (month_at(start - 1, zone), month_at(start, zone))
+        assert month_starts(start - 1, start, zone)[0].tolist() == [start - 1, start]
+        assert month_starts(start, start + 1, zone)[0].tolist() == [start, start + 1]
 
 
 def test_without_a_time_zone_months_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
