@@ -24,11 +24,13 @@ from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_option
 from seatrial.plugins.usage.jobs import JobState, UserJob
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.plugins.usage.sources.log_lines import (
+    LATEST,
     Position,
     Reading,
     first_record,
     is_record,
     name_of,
+    whole,
 )
 
 FAILURES: dict[int, tuple[JobState, str]] = {
@@ -68,9 +70,9 @@ _KILLED, _SIGNALS, _LARGEST_SIGNAL = 137, 128, 64
 """Of exit states, as shells have them: 128 and the number of the signal."""
 
 _MILLISECONDS = 100_000_000_000  # times from here on are in ms: in s, it is the year 5138
+_LATEST_MS = 1000 * LATEST
 _LEAST_FIELDS = 37
 _FIELDS_WITHOUT_UNIVA = 45
-_NUMBER = re.compile(r"\d{1,15}")
 _H_RT = re.compile(r"\bh_rt=([\d:]+)")
 _MEMORY = re.compile(r"\b[hs]_(vmem|rss|data)=")
 _NO_TIMES = "rescheduled; Grid Engine does not tell when that attempt ran, it counts no hours"
@@ -211,27 +213,29 @@ def _record(line: str) -> Record:
     fields = line.split(":")
     if len(fields) < _LEAST_FIELDS:
         raise ValueError(f"has {len(fields)} fields, not 45: no record of accounting(5)")
-    times = [_number(fields[place], name) for place, name in _TIMES]
+    times = [whole(fields[place], name, _LATEST_MS) for place, name in _TIMES]
     univa = times[0] >= _MILLISECONDS
     # In front of the last fields stands the category, with all that was asked for.
     more = 0 if univa else max(0, len(fields) - _FIELDS_WITHOUT_UNIVA)
     submitted, started, ended = (each // 1000 if univa else each for each in times)
+    if max(submitted, started, ended) > LATEST:
+        raise ValueError(f"{max(times)} is no time")
     return Record(
         queue=fields[0],
         host=fields[1].partition(".")[0],
         owner=fields[3],
         name=fields[4],
-        job=str(_number(fields[5], "job_number")),
+        job=str(whole(fields[5], "job_number")),
         account=fields[6],
         submitted=submitted,
         started=started,
         ended=ended,
-        failed=_number(fields[11], "failed"),
-        exit_status=_number(fields[12], "exit_status"),
+        failed=whole(fields[11], "failed"),
+        exit_status=whole(fields[12], "exit_status"),
         project=fields[31],
         pe=fields[33],
-        slots=_number(fields[34], "slots"),
-        task=_number(fields[35], "task_number"),
+        slots=whole(fields[34], "slots"),
+        task=whole(fields[35], "task_number"),
         cpu=_seconds(fields[36]),
         category=":".join(fields[39 : 40 + more]),
         pe_task=fields[41 + more] if len(fields) > 41 + more else "",
@@ -239,12 +243,6 @@ def _record(line: str) -> Record:
 
 
 _TIMES = ((8, "submission_time"), (9, "start_time"), (10, "end_time"))
-
-
-def _number(text: str, name: str) -> int:
-    if _NUMBER.fullmatch(text):
-        return int(text)
-    raise ValueError(f"{name} is {text[:40]!r}, no number")
 
 
 def _seconds(text: str) -> float:
@@ -263,7 +261,7 @@ def _limit(category: str) -> int | None:
         return None
     seconds = 0
     for part in found[1].split(":"):
-        seconds = 60 * seconds + int(part or 0)
+        seconds = 60 * seconds + whole(part or "0", "h_rt")
     return seconds or None
 
 
@@ -344,11 +342,9 @@ def _files(path: Path, first: str) -> list[Path]:
     """Return the files to read, the oldest first: from that of the last import on, which may have
     been rotated since (``accounting.1.gz``). Raises UsageError."""
     folder, name = (path, "accounting") if path.is_dir() else (path.parent, path.name)
-    found = [
-        each
-        for each in folder.iterdir()
-        if each.is_file() and (each.name == name or each.name.startswith((f"{name}.", f"{name}-")))
-    ]
+    rotated = (f"{name}.", f"{name}-")
+    found = [each for each in folder.iterdir() if each.is_file() and each.name.startswith(rotated)]
+    found += [folder / name] if not path.is_dir() or (folder / name).is_file() else []
     files = sorted(found, key=lambda each: (each.stat().st_mtime_ns, each.name))
     if not files:
         raise UsageError(f"{path}: has no file accounting; name SGE_ROOT/SGE_CELL/common")

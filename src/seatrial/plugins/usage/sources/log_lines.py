@@ -29,6 +29,7 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = dict(
 _DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 LONGEST_LINE = 1 << 20
 _DIGITS = 16
+_LONGEST_NUMBER = 18
 _PLACE = ("offset", "lines", "first")
 
 
@@ -42,6 +43,19 @@ def opened_log(path: Path) -> Iterator[BinaryIO]:
             yield raw if opener is None else opener(raw)
     except _DAMAGED as error:
         raise UsageError(f"{path}: cannot be read: {error}") from error
+
+
+LATEST = 1 << 33  # s since 1970, in the year 2242
+MOST = 1 << 40  # of any other number: what a database keeps is larger, and so are sums of these
+
+
+def whole(text: str, name: str, most: int = MOST) -> int:
+    """Return a whole number that is not negative. Raises ValueError."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{name} is {text[:40]!r}, no number")
+    if len(text) > _LONGEST_NUMBER or (value := int(text)) > most:
+        raise ValueError(f"{name} is {text[:40]}, too large")
+    return value
 
 
 class Position(Struct, frozen=True, array_like=True):

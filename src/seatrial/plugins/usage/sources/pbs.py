@@ -29,9 +29,11 @@ from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_option
 from seatrial.plugins.usage.jobs import JobState, UserJob
 from seatrial.plugins.usage.sources.log_lines import (
     COMPRESSED,
+    LATEST,
     Position,
     Reading,
     name_of,
+    whole,
 )
 from seatrial.plugins.usage.sources.zones import timezone_option
 
@@ -80,8 +82,10 @@ shell whose last command a signal ended."""
 _LARGEST_SIGNAL = 64
 _KILLS = (9, 15)  # by which PBS ends jobs
 
-_LINE = re.compile(r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d);(\w);([^;]*);(.*)", re.DOTALL)
-_JOB = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\.[\w.-]+)?|(\d+)-(\d+)(?:\.[\w.-]+)?")
+_LINE = re.compile(
+    r"(\d\d)/(\d\d)/(\d{4}) (\d\d):(\d\d):(\d\d);(\w);([^;]*);(.*)", re.DOTALL | re.ASCII
+)
+_JOB = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\.[\w.-]+)?|(\d+)-(\d+)(?:\.[\w.-]+)?", re.ASCII)
 _DAY = re.compile(r"\d{8}")
 _OTHERS = frozenset("BFKkLPpUYucseaT")
 """Records of reservations, licences and provisioning; of phases, changes and checkpoints of jobs,
@@ -89,9 +93,10 @@ behind which their end follows."""
 _NOBODY = ("root", "pbs", "scheduler", "server", "pbs_server", "pbsadmin")
 """Who deletes jobs of others."""
 _HOST = re.compile(r"([^/+:]+)(?::\d+)?/([^+]*)")
-_VNODE_CPUS = re.compile(r":ncpus=(\d+)")
-_PPN = re.compile(r"(?:^|:)ppn=(\d+)")
-_CHUNK_GPUS = re.compile(r":n?gpus=(\d+)")
+_VNODE_CPUS = re.compile(r":ncpus=(\d{1,7})", re.ASCII)
+_PPN = re.compile(r"(?:^|:)ppn=(\d{1,7})", re.ASCII)
+_CHUNK_GPUS = re.compile(r":n?gpus=(\d{1,7})", re.ASCII)
+_FIRST_YEAR, _LAST_YEAR = "1980", "2240"
 _MAX_OPEN = 3000
 """Jobs without an end that the next import is told of."""
 _QUARTER_S = 900
@@ -147,6 +152,8 @@ class PbsRecords:
         if found is None:
             raise ValueError("is no record of PBS: stamp;type;id;message")
         month, day, year, hour, minute, second, kind, identity, message = found.groups()
+        if not _FIRST_YEAR <= year <= _LAST_YEAR:
+            raise ValueError(f"the year {year} is none of PBS")
         stamp = _local(year, month, day) + 3600 * int(hour) + 60 * int(minute) + int(second)
         handler = self._handlers.get(kind)
         if handler is None and kind not in _OTHERS:
@@ -165,7 +172,7 @@ class PbsRecords:
         if self.zone is not None:
             local = datetime.fromtimestamp(stamp, UTC).replace(tzinfo=self.zone)
             return int(local.timestamp())
-        if time.isdigit():
+        if time.isascii() and time.isdigit() and len(time) < 12:
             ahead = round((stamp - int(time)) / _QUARTER_S) * _QUARTER_S
             if abs(stamp - int(time) - ahead) <= 120 and abs(ahead) <= 14 * 3600:
                 self.ahead = ahead
@@ -367,7 +374,7 @@ def _job_id(identity: str) -> str:
 
 def _time(fields: dict[str, str], key: str) -> int | None:
     text = fields.get(key, "")
-    return int(text) if text.isdigit() and text != "0" else None
+    return (whole(text, key, LATEST) or None) if text.isdigit() else None
 
 
 def _submitted(fields: dict[str, str]) -> int:
@@ -380,7 +387,7 @@ def _submitted(fields: dict[str, str]) -> int:
 
 def _number(fields: dict[str, str], key: str) -> int:
     text = fields.get(key, "")
-    return int(text) if text.isdigit() else 0
+    return whole(text, key) if text.isdigit() else 0
 
 
 def _span(text: str) -> int | None:
@@ -390,7 +397,7 @@ def _span(text: str) -> int | None:
         return None
     seconds = 0
     for part in parts:
-        seconds = 60 * seconds + int(part)
+        seconds = 60 * seconds + whole(part, "a duration")
     return seconds
 
 
@@ -411,15 +418,19 @@ def _hosts(text: str) -> tuple[tuple[str, ...], int]:
     for host, which in _HOST.findall(text):
         names[host] = None
         times = which.partition("*")[2]
-        slots += int(times) if times.isdigit() else sum(map(_length, which.split(",")))
+        slots += whole(times, "exec_host") if times.isdigit() else _slots(which)
     return tuple(names), slots
 
 
-def _length(span: str) -> int:
-    """Return how many numbers ``0-3`` are."""
-    first, dash, last = span.partition("-")
-    whole = first.isdigit() and last.isdigit() and int(last) >= int(first)
-    return int(last) - int(first) + 1 if dash and whole else 1
+def _slots(spans: str) -> int:
+    """Return how many numbers ``0-3,6`` are."""
+    total = 0
+    for span in spans.split(","):
+        first, dash, last = span.partition("-")
+        if dash:
+            total += max(0, whole(last, "exec_host") - whole(first, "exec_host"))
+        total += 1
+    return total
 
 
 @lru_cache(maxsize=4096)
@@ -445,7 +456,7 @@ def _cores(fields: dict[str, str], slots: int) -> int:
 def _gpus(fields: dict[str, str]) -> int:
     asked = fields.get("Resource_List.ngpus", "")
     if asked.isdigit():
-        return int(asked)
+        return whole(asked, "ngpus")
     request = fields.get("Resource_List.nodes", "") or fields.get("Resource_List.select", "")
     return _of_nodes(request, _CHUNK_GPUS, 0)
 
@@ -457,7 +468,7 @@ def _of_nodes(request: str, pattern: re.Pattern[str], default: int) -> int:
         number, _, _ = chunk.partition(":")
         found = pattern.search(chunk)
         each = int(found[1]) if found else default
-        total += each * (int(number) if number.isdigit() else 1)
+        total += each * (whole(number, "a number of nodes") if number.isdigit() else 1)
     return total
 
 
@@ -465,7 +476,7 @@ def _end_of(fields: dict[str, str], *, deleted: bool, overdue: bool) -> dict[str
     """Return how a job ended, as attributes of its row. ``overdue``: it ran up to its limit."""
     text = fields.get("Exit_status", "") or fields.get("exit_status", "")
     about = _used(fields)
-    if not re.fullmatch(r"-?\d{1,9}", text):
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
         state = "cancelled" if deleted else "unknown"
         return about | {"state": state, "reason": f"Exit_status {text or 'is not told'}"}
     status = int(text)

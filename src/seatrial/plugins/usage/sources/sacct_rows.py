@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob
+from seatrial.plugins.usage.sources.log_lines import LATEST, whole
 
 STATES: dict[str, JobState] = {
     "BOOT_FAIL": "node_fail",  # its nodes did not boot
@@ -100,14 +101,14 @@ _ID = re.compile(
     r"(?P<job>\d{1,12}(?:_(?:\d{1,10}|\[[^\]]*\]))?(?:\+\d{1,6})?)(?:\.(?P<step>\w+))?"
 )
 _RANGE = re.compile(r"(?P<array>\d+)_\[(?P<tasks>[^\]%]*)(?:%\d+)?\]")
-_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
-_GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=(\d+)")
-_SPAN = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)(\.\d+)?")
-_EXIT = re.compile(r"(\d{1,10}):(\d{1,5})")
-_CANCELLED = re.compile(r"CANCELLED by (\d+)")
+_TASKS = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", re.ASCII)
+_GPUS = re.compile(r"(?:^|,)gres/gpu(:[^=,]*)?=(\d{1,9})", re.ASCII)
+_SPAN = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,9}):)?(\d{1,9}):(\d{1,9})(\.\d+)?", re.ASCII)
+_EXIT = re.compile(r"(\d{1,10}):(\d{1,5})", re.ASCII)
+_CANCELLED = re.compile(r"CANCELLED by (\d+)", re.ASCII)
 _LARGEST_ARRAY = 4_000_001  # MaxArraySize, slurm.conf(5)
 _LONGEST_RECORD = 1 << 20  # characters
-_UNMEASURED_J = 1 << 62  # from here on Slurm means "no value"
+_UNMEASURED_J = 1 << 60  # from here on Slurm means "no value"
 _RUNAWAY_S = 7 * 86400
 
 
@@ -353,7 +354,7 @@ class Reader:
     def _moment(self, text: str) -> int | None:
         """Return the s of a time; None where it is not known, or will be. Raises ValueError."""
         if text.isdigit():
-            return int(text)
+            return whole(text, "a time", LATEST)
         if text in ("Unknown", "None", ""):
             return None
         try:
@@ -373,7 +374,7 @@ class Reader:
 
     def _remember(self, row: _Row, unfinished: bool) -> None:
         raw = row.raw or row.id.partition("_")[0].partition("+")[0]
-        number = int(raw) if raw.isdigit() else 0
+        number = whole(raw, "JobIDRaw") if raw.isdigit() else 0
         self.unseen.discard(number)
         (self.unfinished.add if unfinished else self.unfinished.discard)(number)
 
@@ -449,7 +450,8 @@ class _Steps:
         """Add a step. The program is that of the longest step which srun started; the steps
         ``batch``, ``extern`` and ``interactive`` are none."""
         self.energy_j += _energy(row.energy) or 0
-        elapsed = int(row.elapsed) if row.elapsed.isdigit() else _span(row.elapsed or "0:0")
+        whole_s = row.elapsed.isdigit()
+        elapsed = whole(row.elapsed, "Elapsed") if whole_s else _span(row.elapsed or "0:0")
         if step.isdigit() and elapsed > self._longest:
             self._longest = elapsed
             self._told["step"] = row.name
@@ -476,11 +478,11 @@ def _step_of(job_id: str) -> str:
 def _number(text: str) -> int:
     """Return a whole number; 0 where there is none. Slurm shortens large ones (``1.5K``) unless it
     is asked not to. Raises ValueError."""
-    if text.isdigit():
-        return int(text)
     if not text:
         return 0
-    raise ValueError(f"{text!r} is no whole number; save with --noconvert")
+    if not text.isdigit():
+        raise ValueError(f"{text[:40]!r} is no whole number; save with --noconvert")
+    return whole(text, "a number of nodes or CPUs")
 
 
 def _span(text: str) -> int:
@@ -497,7 +499,7 @@ def _limit(text: str) -> int | None:
     """Return a limit in s; None for UNLIMITED, and for Partition_Limit, whose value the accounting
     does not tell. TimelimitRaw is in minutes."""
     if text.isdigit():
-        return 60 * int(text)
+        return 60 * whole(text, "the limit")
     return _span(text) if ":" in text else None
 
 
@@ -521,7 +523,7 @@ def _gpus(text: str) -> int:
 
 def _energy(text: str) -> int | None:
     """Return an energy in J; None where it was not measured, for which Slurm has several words."""
-    value = int(text) if text.isdigit() else 0
+    value = int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else 0
     return value if 0 < value < _UNMEASURED_J else None
 
 
