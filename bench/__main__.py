@@ -43,6 +43,7 @@ SCRIPTS = (
     "system_logs",
     "tune",
     "usage_charges",
+    "usage_report",
     "usage_questions",
     "usage_import",
     "usage_sources",

@@ -19,7 +19,7 @@ from seatrial.plugins.usage.report import period_of
 from seatrial.show.web.state.server_state import ServerState
 from tests.programs import Workplace, until
 from tests.show.web import frost
-from tests.show.web.served import Served
+from tests.show.web.served import Served, chromium, open_page
 
 from .kept import keep
 
@@ -206,6 +206,36 @@ def test_no_page_names_people_unless_the_site_says_so(site: Workplace, served: S
     described(site, names_on_pages="false")
     _, html = served.get("/usage/by?by=user&machine=hopper&of=jobs")
     assert "names_on_pages" in html and PLANTED not in html
+
+
+@pytest.mark.needs("chromium")
+def test_pages_fit_a_telephone_and_need_neither_mouse_nor_script(served: Served) -> None:
+    for path in PAGES:
+        frost.judged(served, path)
+    frost.judged(served, "/usage/by", by="queue")
+    small = {"width": 320, "height": 900}
+    with (
+        chromium() as browser,
+        open_page(browser, served.address, viewport=small, java_script_enabled=False) as page,
+    ):
+        for path in PAGES:
+            page.goto(path)
+            main = page.locator("main").bounding_box()
+            assert main is not None and main["width"] <= 320, path
+            assert page.locator("[data-pending]").count() == 0
+        page.goto("/usage/by")
+        page.get_by_label("By").focus()
+        page.keyboard.type("queue")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**by=queue*")
+        page.get_by_text("regular").first.wait_for()
+    with (
+        chromium() as browser,
+        open_page(browser, served.address, viewport=small, color_scheme="dark") as page,
+    ):
+        page.goto("/usage")
+        page.get_by_role("heading", name="Applications").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 def test_a_server_without_imports_says_how_to_import(tmp_path: Path) -> None:
