@@ -228,7 +228,7 @@ def test_pages_fit_a_telephone_and_need_neither_mouse_nor_script(served: Served)
         page.keyboard.type("queue")
         page.keyboard.press("Enter")
         page.wait_for_url("**by=queue*")
-        page.get_by_text("regular").first.wait_for()
+        page.get_by_role("rowheader", name="regular").wait_for()
     with (
         chromium() as browser,
         open_page(browser, served.address, viewport=small, color_scheme="dark") as page,
