@@ -7,7 +7,7 @@ of programs, and where files lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -96,12 +96,6 @@ class Asked(NamedTuple):
             ],
         )
 
-    def require_names(self, attributes: Iterable[str]) -> None:
-        """Raise UsageError for a question about people, where their names are not to be shown."""
-        naming = sorted(NAMING.intersection(attributes))
-        if naming and not self.names:
-            raise UsageError(f"{' and '.join(naming)}: {UNNAMED}")
-
 
 # ---- the pages -----------------------------------------------------------------------------------
 
@@ -139,10 +133,9 @@ def by(state: ServerState, query: PageQuery) -> StudyView:
     told_by = [*names, *(parse_condition(text).attribute for text in where)]
 
     def answer(store: Store, asked: Asked) -> Page:
-        asked.require_names(told_by)
         return asked.page(store, asked.question(*names, of=of, where=where, top=MOST))
 
-    return _study(state, query, f"Usage: {of}", fields, answer, of, words, where)
+    return _study(state, query, f"Usage: {of}", fields, answer, of, words, where, told_by=told_by)
 
 
 def failures(state: ServerState, query: PageQuery) -> StudyView:
@@ -178,13 +171,13 @@ def waits(state: ServerState, query: PageQuery) -> StudyView:
         raise BadQuery(str(error)) from None
 
     def answer(store: Store, asked: Asked) -> Page:
-        asked.require_names(names)
         if words or size or walltime:
             return waits_page(store, asked.question(*names, of="waits"), asked.context(), like)
         parts = {"By month": MONTH, "By size": "size", "By queue": "queue", "By machine": "machine"}
         return asked.answers("Waits", store, parts, "waits")
 
-    return _study(state, query, "Usage: waits", fields, answer, words, size, walltime)
+    options = (words, size, walltime)
+    return _study(state, query, "Usage: waits", fields, answer, *options, told_by=names)
 
 
 def charges(state: ServerState, query: PageQuery) -> StudyView:
@@ -193,7 +186,6 @@ def charges(state: ServerState, query: PageQuery) -> StudyView:
     names = _by(words, ())
 
     def answer(store: Store, asked: Asked) -> Page:
-        asked.require_names(names)
         question = ChargeQuestion(
             by=names,
             machine=asked.machine,
@@ -205,7 +197,7 @@ def charges(state: ServerState, query: PageQuery) -> StudyView:
         return joined("Charges", [("Charges", "", charges_page(store, question))])
 
     fields = [Field("By", "by", MONTH, 18, [MONTH, *ATTRIBUTES])]
-    return _study(state, query, "Usage: charges", fields, answer, words)
+    return _study(state, query, "Usage: charges", fields, answer, words, told_by=names)
 
 
 def losses(state: ServerState, query: PageQuery) -> StudyView:
@@ -280,8 +272,10 @@ def _study(
     fields: Sequence[Field],
     answer: Callable[[Store, Asked], Page],
     *options: Hashable,
+    told_by: Sequence[str] = (),
 ) -> StudyView:
-    """Return a page; its answer is made beside the server's requests."""
+    """Return a page; its answer is made beside the server's requests. It is refused at once where
+    ``told_by``, what jobs are told apart by, would name people."""
     machines = known_machines(state.store())
     fields = [
         Field("Machine", "machine", choices=machines),
@@ -293,6 +287,9 @@ def _study(
     view = StudyView(title=title, fields=fields, state="judged")
     if not machines:
         return replace(view, answer=Page(title, [], summary=NOTHING))
+    naming = sorted(NAMING.intersection(told_by))
+    if naming and not asked.names:
+        return replace(view, state="refused", reason=f"{' and '.join(naming)}: {UNNAMED}")
     key = ("usage", query.address, *options, *asked[:5])
 
     def judged() -> Page:
