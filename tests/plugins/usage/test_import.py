@@ -253,7 +253,7 @@ def test_a_table_comes_in_with_units_and_a_time_zone(place: Workplace) -> None:
     assert (
         "jobs.csv:3: submitted: '2026-03-29T02:30:00' does not exist in Europe/Berlin" in done.err
     )
-    assert "2 jobs: a time is in the hour that is there twice" in done.out
+    assert "1 job: a time is in the hour that is there twice" in done.out
     found = jobs_of(place)
     times = [found["1"][name] for name in ("submitted", "started", "ended")]
     assert times == [1792887000, 1792887600, 1792890600]  # an hour later by the clock of the sun
@@ -382,7 +382,11 @@ def test_anonymous_imports_keep_no_name(place: Workplace) -> None:
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     bring(place, "csv", "jobs.csv", "--anonymous", machine="quay")
     assert jobs_of(place)["1"]["user"] == hidden
-    key.write_text("short")
+    held = key.read_text()
+    key.unlink()
+    done = bring(place, "csv", "jobs.csv", "--anonymous")
+    assert (done.code, "key: is missing, and jobs of pier were imported" in done.err) == (2, True)
+    key.write_text(held[:9])
     done = bring(place, "csv", "jobs.csv", "--anonymous", machine="here")
     assert (done.code, "key: is damaged; put the key back" in done.err) == (2, True)
 
@@ -437,6 +441,24 @@ def test_a_user_is_forgotten_for_good(place: Workplace) -> None:
     assert place.seatrial("usage", "forget", "annabel", "--again").code == 0
     bring(place, "csv", "jobs.csv")
     assert set(jobs_of(place)) == {"1", "2"}
+
+
+def test_an_import_that_is_killed_leaves_nothing_that_counts(place: Workplace) -> None:
+    """Not even the name of a user, once she is forgotten."""
+    rows = [f"{i},100,110,7300,4,annabel,,,{i},,," for i in range(60_000)]
+    table(place, *rows, head=NAMES)
+    parts = place.trials / ".usage/pier"
+    with place.start("usage", "import", "csv", "jobs.csv", "-m", "pier") as driving:
+        driving.until(lambda: any(parts.glob(".*.part")), "it writes")
+        driving.kill()
+    assert not Archive(place.trials, "pier").names()
+    assert jobs_of(place) == {}
+    table(place, PEOPLE[1], head=NAMES, name="others.csv")
+    assert bring(place, "csv", "others.csv").code == 0
+    assert place.seatrial("usage", "forget", "annabel", "--yes").code == 0
+    assert b"annabel" not in bytes_below(place.trials)
+    assert list(parts.glob(".*")) == []
+    assert set(jobs_of(place)) == {"2"}
 
 
 def test_nobody_imports_while_jobs_are_removed(place: Workplace) -> None:

@@ -358,8 +358,8 @@ class Archive:
 def archives(trials: Path) -> list[Archive]:
     """Return the archives of all machines. Raises OSError."""
     root = trials / FOLDER
-    machines = sorted(each.name for each in root.iterdir()) if root.is_dir() else []
-    return [archive for name in machines if (archive := Archive(trials, name)).names()]
+    folders = sorted(each for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
+    return [Archive(trials, folder.name) for folder in folders]
 
 
 @contextlib.contextmanager

@@ -165,7 +165,7 @@ def bring_in(
                 sync(store, folders.trials)
                 for notice in store.notices[told:]:
                     tell(notice)
-                work.tell(_jobs_of(store, name) - before)
+                work.tell(_jobs_of(store, name) - before if store.writable else None)
                 for gap in gaps(store, name)[-MAX_GAPS:]:
                     tell(gap.sentence)
         if not work.written:
@@ -220,6 +220,8 @@ class _Import:
         self.notes: Counter[str] = Counter()
         self._rejects = Rejects()
         self._pseudonyms = Pseudonyms(folders.trials)
+        if self.hidden:
+            self._pseudonyms.require_known(self.archive)
         self._forgotten = Audit(folders.trials).forgotten(name, self._pseudonyms)
         self._kept_from = int(time.time() - settings.keep.seconds) if settings.keep else 0
 
@@ -279,13 +281,18 @@ class _Import:
             else:
                 yield job
 
-    def tell(self, new: int) -> None:
-        """Tell what was imported; ``new``: how many jobs the store has more."""
+    def tell(self, new: int | None) -> None:
+        """Tell what was imported; ``new``: how many jobs the store has more, None if it cannot be
+        written."""
         jobs = sum(segment.jobs for segment in self.written)
         first = min(segment.since for segment in self.written)
         last = max(segment.until for segment in self.written)
         parts = f" in {len(self.written)} parts" if len(self.written) > 1 else ""
-        known = "" if new == jobs else f" ({count(new, 'new job')}, the others were known)"
+        known = ""
+        if new is None:
+            known = " (kept; the store cannot be written, so answers from it do not know them yet)"
+        elif new != jobs:
+            known = f" ({count(new, 'new job')}, the others were known)"
         click.echo(
             plain_line(
                 f"{self.name}: {count(jobs, 'job')}{known} of {minute(first)} to {minute(last)}"

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from seatrial.account import account
 from seatrial.errors import UsageError
 from seatrial.files import make_folder, open_descriptor, open_regular, open_to_write, read_regular
-from seatrial.plugins.usage.archive import FOLDER, PRIVATE_FILE, PRIVATE_FOLDER
+from seatrial.plugins.usage.archive import FOLDER, PRIVATE_FILE, PRIVATE_FOLDER, Archive
 from seatrial.plugins.usage.jobs import WORDS, UserJob
 
 KEY_BYTES = 32
@@ -48,6 +48,15 @@ class Pseudonyms:
     def exist(self) -> bool:
         """Whether there is a key."""
         return self._file.exists()
+
+    def require_known(self, archive: Archive) -> None:
+        """Raise UsageError where the key is missing, and jobs of a machine were imported with
+        it."""
+        if not self.exist and any(about.anonymous for about in archive.headers().values()):
+            raise UsageError(
+                f"{self._file}: is missing, and jobs of {archive.machine} were imported with it; "
+                "put it back: by another key users would be others"
+            )
 
     @functools.cached_property
     def _key(self) -> bytes:

@@ -263,8 +263,8 @@ def _keep(folders: Folders, archive: Archive, before: int, yes: bool) -> int:
 def _archives(trials: Path, machine: str) -> list[Archive]:
     """Return the archives of a machine, or of all. Raises UsageError if there are none."""
     found = [each for each in archives(trials) if machine in ("", each.machine)]
-    if not found:
-        raise UsageError(f"{machine or trials}: no jobs were imported; nothing was done")
     for archive in found:
         archive.tidy()
+    if not any(archive.names() for archive in found):
+        raise UsageError(f"{machine or trials}: no jobs were imported; nothing was done")
     return found

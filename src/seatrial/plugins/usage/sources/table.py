@@ -267,11 +267,17 @@ class _RowReader:
         """Return the times of a row. One that is there twice is the first that is not before those
         that came before it."""
         times: dict[str, int] = {}
-        before = 0
+        before, twice = 0, False
         for field in TIMES:
             if field in said:
-                moment = self._moment(field, said[field])
-                times[field] = before = self._chosen(moment, before)
+                time, later = self._moment(field, said[field])
+                if later is not None and time < before:
+                    time = later
+                elif later is not None:
+                    twice = True
+                times[field] = before = time
+        if twice:
+            self._note(DOUBLE_HOUR)
         if "started" not in times and "wait" in spans and "ended" in times:
             times["started"] = times["submitted"] + spans["wait"]
         if "ended" not in times and "elapsed" in spans and "started" in times:
@@ -285,16 +291,6 @@ class _RowReader:
             raise NoZone(f"{field}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{field}: {error}") from None
-
-    def _chosen(self, moment: Moment, before: int) -> int:
-        if moment.later is None or moment.time >= before > 0:
-            if moment.later is not None:
-                self._note(DOUBLE_HOUR)
-            return moment.time
-        if before:
-            return moment.later
-        self._note(DOUBLE_HOUR)
-        return moment.time
 
     def _state(
         self, said: Mapping[str, str], numbers: Mapping[str, int], times: Mapping[str, int]
