@@ -95,6 +95,7 @@ def test_jobs_that_go_elsewhere_wait_as_they_would_have(site: Path) -> None:
     found = asked(site, "-m", "franklin", "--move", "application=g09", "--to", "hopper")
     assert found["moved"]["jobs"] == moves.sum()
     assert found["moved"]["hours_after"] >= found["moved"]["hours_before"]  # whole nodes of 24
+    assert any("no test of theirs ran on both machines" in text for text in found["remarks"])
 
     coming = here.only(moves)
     both = hopper()
@@ -162,8 +163,7 @@ def test_a_change_that_changes_nothing_has_exactly_no_effect(tmp_path: Path) -> 
     for group in found["groups"]:
         for effect in group["effects"].values():
             assert effect["none"] and effect["change"] is None
-    said = ask(tmp_path, "usage", "whatif", "--policy", "backfill").out
-    assert "All jobs: no change, as the replay of what was starts its jobs like this" in said
+            assert effect["reason"].startswith("the replay of what was starts its jobs like this")
 
 
 def test_waits_that_the_replay_does_not_show_are_no_grounds_for_an_answer(tmp_path: Path) -> None:
@@ -189,12 +189,10 @@ def test_a_change_below_the_error_is_refused_in_words(site: Path) -> None:
     done = ask(site, "usage", "whatif", *words)
     assert done.out.splitlines()[1].startswith("The replay of franklin is off from the waits")
     assert "no change of waits is told: it is smaller than the replay's own error" in done.out
-    for effect in asked(site, *words)["groups"][0]["effects"].values():
-        assert effect["error"] > 0
-        assert [effect[key] for key in ("changed", "change", "low", "high")] == [None] * 4
     lines = ask(site, "usage", "whatif", *words, "--format", "csv").out
     row = next(csv.DictReader(io.StringIO(lines)))
-    assert (row["jobs_of"], row["change_s"], row["changed_s"]) == ("all jobs", "", "")
+    assert (row["jobs_of"], float(row["error_s"]) > 0) == ("all jobs", True)
+    assert [row[key] for key in ("changed_s", "change_s", "low_s", "high_s")] == [""] * 4
     assert row["reason"].startswith("it is smaller")
 
 
@@ -213,16 +211,6 @@ def test_jobs_that_no_longer_fit_are_named_and_counted(site: Path) -> None:
     assert said.startswith(f"{large.sum()} jobs need more than the 100 nodes of franklin: they ")
     assert said.endswith("1, 23, 24, 29, 69 and 201 more")
     assert found["groups"][0]["jobs"] == (~large).sum()
-    words = ("--move", "application=g09", "--to", "hopper", "--size", "hopper=800")
-    moved = asked(site, "-m", "franklin", *words)
-    assert not any("need more" in text for text in moved["remarks"])
-
-
-def test_a_job_of_a_machine_that_is_faster_runs_shorter(site: Path) -> None:
-    words = ("-m", "franklin", "--move", "application=gtc", "--to", "hopper")
-    usual, fast = (asked(site, *words, *more)["moved"] for more in ((), ("--speed", "2")))
-    assert fast["hours_after"] == pytest.approx(usual["hours_after"] / 2, rel=0.001)
-    assert fast["hours_before"] == usual["hours_before"]
 
 
 def test_the_speed_is_that_of_runs_of_the_application(site: Path, tmp_path: Path) -> None:
@@ -240,9 +228,9 @@ def test_the_speed_is_that_of_runs_of_the_application(site: Path, tmp_path: Path
         for text in found["remarks"]
     )
     said = asked(trials, *words, "application=gtc-app", "--speed", "2")
-    assert said["moved"]["hours_after"] < found["moved"]["hours_after"]
-    others = asked(trials, *words, "user=u1")["remarks"]
-    assert any("no test of theirs ran on both machines" in text for text in others)
+    ratio = found["moved"]["hours_after"] / said["moved"]["hours_after"]
+    assert ratio == pytest.approx(2 / 2**0.5, rel=0.001)
+    assert said["moved"]["hours_before"] == found["moved"]["hours_before"]
 
 
 def timed(trials: Path, machine: str, seconds: dict[int, list[int]]) -> None:
@@ -308,7 +296,7 @@ def test_partitions_with_nodes_of_their_own_are_replayed_alone(
         ),
         (
             ("-m", "franklin", "--move", "user=u1", "--to", "jaguar"),
-            "jaguar: no jobs are known in this time",
+            "no jobs of jaguar are known; there are some of franklin, hopper",
         ),
         (
             ("-m", "franklin", "--move", "application=nope", "--to", "hopper"),
