@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from hypothesis import strategies as st
@@ -26,6 +26,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     dict[str, int] | None: st.none() | st.dictionaries(TEXT, INTEGERS, max_size=3),
     dict[str, str] | None: st.none() | st.dictionaries(TEXT, TEXT, max_size=3),
+    dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=3),
     list[str]: st.lists(TEXT, max_size=3),
     dict[str, Any]: st.dictionaries(
         TEXT, TEXT | NUMBERS | st.none() | st.dictionaries(TEXT, TEXT, max_size=3), max_size=3
@@ -38,8 +39,20 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 def events_of(kind: type[Event]) -> st.SearchStrategy[Event]:
     """Return events of a kind."""
-    members = {about.name: VALUES[about.type] for about in msgspec.structs.fields(kind)}
-    return st.builds(kind, **members)
+    return _made(kind)
+
+
+def _made(shape: type[Any]) -> st.SearchStrategy[Any]:
+    """Return Structs, whose members are values or lists of other Structs."""
+    members = {about.name: _values_of(about.type) for about in msgspec.structs.fields(shape)}
+    return st.builds(shape, **members)
+
+
+def _values_of(kind: Any) -> st.SearchStrategy[Any]:
+    if kind in VALUES:
+        return VALUES[kind]
+    (inner,) = get_args(kind)  # of a plug-in's event: list[SomeStruct]
+    return st.lists(_made(inner), max_size=2)
 
 
 UNKNOWN_EVENTS = st.builds(

@@ -68,6 +68,7 @@ from seatrial.journal.trial_life import TrialLife
 from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
 from seatrial.model.decoding import DAMAGED
 from seatrial.model.policy import Limits
+from seatrial.plugins.systemlogs.events import LogsRead
 
 from .strategies import EVENTS
 
@@ -168,6 +169,7 @@ def test_the_golden_lines_are_of_every_kind() -> None:
         "evidence",
         "issue",
         "item_tick",
+        "logs_read",
         "plan_entry",
         "run_review",
         "policy_change",
@@ -202,7 +204,7 @@ def test_every_kind_has_a_name_on_disk_a_number_and_a_meaning_of_its_own() -> No
 
 
 def test_every_struct_of_an_event_is_a_kind() -> None:
-    structs = {each for each in vars(events).values() if isinstance(each, type)}
+    structs = {each for each in (*vars(events).values(), LogsRead) if isinstance(each, type)}
     kinds = {each for each in structs if issubclass(each, Event) and each.number}
     assert kinds == set(EVENT_KINDS.values())
 

@@ -45,7 +45,7 @@ def command(folders: Folders, what: str, every: bool, unread: bool) -> int:
 
     \b
     seatrial syslog zwjmbm27
-    seatrial syslog --unread nightly    where a driver ended before it had read all
+    seatrial syslog --unread nightly    what a driver that was killed left
     """
     with opened(folders) as store:
         if unread:

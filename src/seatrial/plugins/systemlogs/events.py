@@ -56,7 +56,7 @@ class LogsRead(RunEvent, frozen=True, kw_only=True, tag="logs_read"):
     number: ClassVar[int] = 216
     is_late: ClassVar[bool] = True
     follows_verdict: ClassVar[bool] = True
-    lines: Whole = field(name="value")
+    lines: Whole = field(default=0, name="value")
     text: str = ""
     sources: list[SourceRead] = []
     findings: list[LinesFound] = []
