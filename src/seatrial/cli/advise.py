@@ -32,7 +32,7 @@ def command(folders: Folders, trial: str, per: str | None, form: str) -> int:
     folder = find(folders.trials, trial)
     tell_damaged_journal(folder)
     found = tuned(folder)
-    based = on_basis(found, folder.cases(), per) if per else None
+    based = on_basis(found, folder.cases(), per, str(folder.path)) if per else None
     if form == "json":
         record = msgspec.to_builtins(found)
         click.echo(to_json(record | ({"per": based} if based else {})), nl=False)

@@ -1,7 +1,7 @@
 """The settings of a tuning by what their runs took: cores, nodes, node-hours, or what a plug-in
 knows, such as charges.
 
-    found = on_basis(tuned(folder), folder.cases(), "charge")
+    found = on_basis(tuned(folder), folder.cases(), "charge", str(folder.path))
     found.settings[found.best]
 
 Which setting is best by its figures, and which by what they took, need not be the same: a faster
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.test import Case
@@ -47,14 +48,16 @@ class BasedTuning(Struct, frozen=True):
         return self.settings[0]
 
 
-def on_basis(found: Tuned, cases: Sequence[Case], per: str) -> BasedTuning:
-    """Return the settings of a tuning on a basis. Raises UsageError where it has no figures, and
-    where it is not known what a run takes."""
+def on_basis(found: Tuned, cases: Sequence[Case], per: str, folder: str = "") -> BasedTuning:
+    """Return the settings of a tuning, which is in that folder, on a basis. Raises UsageError where
+    it has no figures, and where it is not known what a run takes."""
     known = [each for each in found.settings if each.figure is not None]
     if found.best is None or not known:
         raise UsageError(f"--per {per}: {found.trial} has no figures of settings")
     kind: Kind = (found.metric, found.unit, found.better)
-    runs = [_runs_of(found, each, cases[each.number], kind) for each in known]
+    runs = [
+        replace(_runs_of(found, each, cases[each.number], kind), folder=folder) for each in known
+    ]
     based = per_resource(Side(found.trial, [], runs), per).cases
     rows, unit = list[BasedSetting](), ""
     figures = {}
@@ -78,6 +81,7 @@ def _runs_of(found: Tuned, setting: TunedSetting, case: Case, kind: Kind) -> Cas
         values.setdefault(ELAPSED, [setting.node_hours * 3600 / setting.nodes])
     return CaseRuns(
         test=case.test,
+        case=case.id,
         parameters={name: str(value) for name, value in case.parameters.items()},
         machine=found.machine,
         toolchain=case.toolchain,

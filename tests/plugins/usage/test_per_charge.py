@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.model.test import JobOptions
 from seatrial.results.tuned import FigureRatio
 from seatrial.results.tuned_basis import basis_text, on_basis
 from tests.cli.test_query_common import ask
@@ -73,6 +74,23 @@ def test_figures_and_the_best_are_by_charge(place: Path) -> None:
         assert table["settings"][0]["values"] == {"machine": best}
 
 
+def test_the_queue_is_that_of_the_test(place: Path) -> None:
+    job = JobOptions(partition="low")
+    case = replace(bound(1), nodes=2, tasks=16, tasks_per_node=8, threads=1, job=job)
+    trial = Measuring(place, "dear", [case], machine="hopper")
+    for i in range(6):
+        trial.measure(case, {TRIAD: 240.0 + i, TIME: 33.0}, elapsed=3600.0)
+    trial.done()
+    words = ("compare", "hopper", "dear", "--per", "charge", "--format", "json")
+    rows = json.loads(ask(place, *words).out)["comparisons"][0]["rows"]
+    triad = next(row for row in rows if row["metric"] == "triad")
+    # 48 core-hours x 0.4: x 1/2 in regular, x 9 in low.
+    assert triad["first"]["median"] == pytest.approx(240.6 / 9.6, rel=1e-2)
+    assert triad["second"]["median"] == pytest.approx(242.5 / 172.8)
+    (place / "dear/cases.jsonl").unlink()
+    assert "goes by queue, which its record does not tell" in ask(place, *words).err
+
+
 @pytest.mark.parametrize(
     ("nodes", "charges", "said"),
     [
@@ -103,6 +121,7 @@ def test_what_is_not_known_is_refused_by_name(
 
 def test_the_best_setting_of_a_tuning_by_charge(place: Path) -> None:
     """The fastest setting takes twice the nodes; by charge the default is best."""
+    describe(place, "hopper", [{"names": "n[1-9]", "cores": 24}], "base: [{rate: 0.2}]")
     default = a_setting(
         0, is_default=True, n=5, figure=100.0, to_best=FigureRatio(1.25, 1.2, 1.3, 5), nodes=1,
         node_hours=100 / 3600,

@@ -30,13 +30,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Meta
 
-from seatrial.errors import UsageError, suggest
+from seatrial.errors import SeatrialError, UsageError, suggest
+from seatrial.execute.trial_folder import TrialFolder, known_machine
 from seatrial.hooks import value_of
 from seatrial.lazy import Bools, Indices, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, Name, Quantity, checked, doc
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import NodeSet, fold, unfold, unfold_or_empty
+from seatrial.model.test import JobOptions
 from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, UserJob, Words
 from seatrial.plugins.usage.keys import UsageSettings
 from seatrial.plugins.usage.settings import machine_of
@@ -648,9 +650,13 @@ def charges_of(machine: Machine | None, instead: Path | None = None) -> ChargesF
 
 def rate_of(case: CaseRuns) -> float:
     """Return what the runs of a case are charged for an hour, as of now, in the queue and for the
-    account that its machine file names. Its nodes are charged whole. Raises UsageError where that
-    is not known, or nothing."""
+    account that its test or its machine names. Its nodes are charged whole. Raises UsageError where
+    that is not known, or nothing."""
+    if not case.values:
+        return 0.0
     machine = machine_of(case.machine)
+    if machine is None and case.folder:
+        machine = known_machine(Path(case.folder))
     charges = charges_of(machine)
     if machine is None or charges is None:
         raise UsageError(f"--per charge: {case.machine}: {NO_CHARGES}")
@@ -669,11 +675,14 @@ def rate_of(case: CaseRuns) -> float:
 
 def _jobs_like(case: CaseRuns, machine: Machine) -> Iterator[UserJob]:
     """Yield a job of a second like a run of a case, on each kind of node that it may have had."""
-    now = int(time.time())
+    now, asked = int(time.time()), _asked(case)
     batch = machine.batch
+    queue = getattr(batch, "partition", getattr(batch, "queue", ""))
+    account = getattr(batch, "account", "")
     for kind in machine.nodes:
-        names = [case.node] if case.node else unfold(kind.names)[: case.nodes]
-        if not case.nodes or len(names) < case.nodes or not {*names} <= {*unfold(kind.names)}:
+        of_kind = unfold(kind.names)
+        names = [case.node] if case.node else of_kind[: case.nodes]
+        if not case.nodes or len(names) < case.nodes or not {*names} <= {*of_kind}:
             continue
         yield UserJob(
             machine=machine.machine,
@@ -685,9 +694,19 @@ def _jobs_like(case: CaseRuns, machine: Machine) -> Iterator[UserJob]:
             nodes=case.nodes,
             cores=case.nodes * kind.cores,
             node_list=fold(names),
-            queue=kind.partition or getattr(batch, "partition", getattr(batch, "queue", "")),
-            account=getattr(batch, "account", ""),
+            queue=kind.partition or queue if asked.partition is None else asked.partition,
+            account=account if asked.account is None else asked.account,
         )
+
+
+def _asked(case: CaseRuns) -> JobOptions:
+    """Return what a case asks of the batch system; no queue and no account, which are not known,
+    where its trial cannot be read."""
+    try:
+        found = TrialFolder(Path(case.folder)).case(case.case) if case.folder else None
+    except (SeatrialError, OSError):
+        found = None
+    return found.job if found is not None else JobOptions(partition="", account="")
 
 
 def _hourly(charges: ChargesFile, job: UserJob) -> Fraction:

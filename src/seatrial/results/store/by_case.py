@@ -18,6 +18,7 @@ from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     UNFINISHED,
+    CaseId,
     Column,
     Json,
     MachineName,
@@ -77,6 +78,9 @@ class CaseRuns(Struct, frozen=True):
     #: the scheduler's jobs of the ``values``, one for each of them, "" where there is none
     jobs: dict[Kind, list[str]] = {}
     at_default: frozenset[str] = frozenset()
+    #: its id, and the folder of its trial; "" where they are not known
+    case: str = ""
+    folder: str = ""
 
     @property
     def key_parameters(self) -> dict[str, str]:
@@ -222,6 +226,8 @@ class _CaseOfTrial(Struct, frozen=True):
     """A case as trials keep it."""
 
     row: Annotated[int, Column(source="cases.id")]
+    case: CaseId
+    folder: Annotated[str, Column(source="trials.path")]
     test: TestName
     parameters: Json
     defaults: Json
@@ -269,6 +275,8 @@ def _without_runs(case: _CaseOfTrial) -> CaseRuns:
         excluded={},
         tags=case.tags,
         at_default=frozenset(case.defaults),
+        case=case.case,
+        folder=case.folder,
     )
 
 
