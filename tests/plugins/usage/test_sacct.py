@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import os
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from seatrial.errors import BackendError
 from seatrial.plugins.usage.archive import Archive
 from seatrial.plugins.usage.jobs import Chosen, Jobs, read_jobs
-from seatrial.plugins.usage.sources.sacct import numbers_of, text_of
+from seatrial.plugins.usage.sources.sacct import Commands, numbers_of, text_of
 from seatrial.results.store.ingest import synced
 from tests.plugins.usage.test_sacct_rows import RECORD, saved
 from tests.programs import Done, Workplace
@@ -44,6 +46,7 @@ done < "$rows"
 """
 OTHERS = {
     "sacctmgr": 'case "$*" in *configuration*) cat "$(dirname "$0")/configuration";;'
+    ' *adminlevel*) [ -e "$(dirname "$0")/level" ] && echo Operator || echo None;;'
     " *) echo emu;; esac",
     "sdiag": 'echo "DBD Agent queue size: $(cat "$(dirname "$0")/backlog")"',
 }
@@ -243,6 +246,40 @@ def test_a_saved_output(slurm: Slurm, tmp_path: Path) -> None:
     assert len(slurm.spans()) == 1
     assert "no time zone 'Nowhere'" in slurm.ask("--file", str(file), "--timezone", "Nowhere").err
     assert not slurm.asked()
+
+
+def test_cpus_are_cores_of_the_machine(slurm: Slurm, tmp_path: Path) -> None:
+    """The machine file tells that Slurm's CPUs are hardware threads. Where it does not, it is
+    said that jobs have more of them than their nodes."""
+    slurm.have(job(1) | at(5))  # 8 CPUs of 2 nodes
+    file = tmp_path / "emu.yaml"
+    text = "machine: emu\nscheduler: slurm\ntoolchains: {plain: {}}\n"
+    for cores, threads, words, expected in (
+        (2, 2, (), 4),
+        (2, 1, (), 8),
+        (8, 1, ("--cpus-per-core", "4"), 2),
+    ):
+        node = f"{{names: 'n[001-002]', cores: {cores}, threads_per_core: {threads}}}"
+        file.write_text(f"{text}nodes: [{node}]\n")
+        line = ("usage", "import", "sacct", "-m", str(file), "--since", "2d")
+        done = slurm.place.seatrial(*line, *words)
+        assert done.code == 0, done.said
+        assert slurm.jobs().numbers["cores"].tolist() == [expected]
+        assert ("correct its threads_per_core" in " ".join(done.said.split())) == (expected == 8)
+
+
+def test_jobs_that_are_not_shown_to_all(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm.write(configuration="PrivateData            = accounts,jobs,users")
+    commands = Commands(slurm.place.env, "")
+    commands.require_all_jobs()  # by root, who sees all
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(BackendError, match=r"your own jobs alone \(PrivateData=jobs\)"):
+        commands.require_all_jobs()
+    (slurm.folder / "level").touch()
+    commands.require_all_jobs()
+    slurm.write(configuration="PrivateData            = accounts")
+    (slurm.folder / "level").unlink()
+    commands.require_all_jobs()
 
 
 def test_ids_are_kept_short() -> None:

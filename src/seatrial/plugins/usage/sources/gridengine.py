@@ -369,7 +369,7 @@ def command(folders: Folders, path: Path, **chosen: Any) -> int:
     rotated to. Jobs are in it once they have ended. The next import goes on where the last one
     ended, also if the file was rotated since.
 
-    \\b
+    \b
     seatrial usage import gridengine $SGE_ROOT/default/common/accounting -m frost
     """
     machine = machine_of(chosen["machine"] or "")

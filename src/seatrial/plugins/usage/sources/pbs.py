@@ -603,7 +603,7 @@ def _follows(before: str, name: str) -> bool:
 
 @click.command("pbs")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
-@timezone_option("the log")
+@timezone_option("the log; default: as its records show it")
 @import_options
 def command(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: Any) -> int:
     """Import an accounting log of PBS Pro, OpenPBS or Torque.
@@ -611,7 +611,7 @@ def command(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: A
     PATH is the folder with a file for each day, or one such file; each may be compressed (.gz,
     .bz2, .xz). The next import goes on where the last one ended, in the middle of a day, too.
 
-    \\b
+    \b
     seatrial usage import pbs /var/spool/pbs/server_priv/accounting -m frost
     seatrial usage import pbs 20260131.gz -m frost
     """

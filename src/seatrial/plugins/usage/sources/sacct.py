@@ -32,6 +32,8 @@ from seatrial.cli.options import value_option
 from seatrial.errors import BackendError, UsageError
 from seatrial.execute.environment import inherited
 from seatrial.execute.shell import kill_group
+from seatrial.model.machine import NodeGroup
+from seatrial.model.requirements import cpus_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UserJob
@@ -65,6 +67,10 @@ _ERROR = re.compile(r"\b(error|fatal)\b", re.IGNORECASE)
 _MISLEADING = re.compile(r"SACCT_\w+|SLURM_(CLUSTERS|TIME_FORMAT|BITSTR_LEN)|TZ")
 _WAITING = re.compile(r"DBD Agent queue size:\s*(\d+)")
 _PRIVATE = re.compile(r"(?m)^PrivateData\s*=.*\bjobs\b")
+_TOO_MANY = (
+    "more cores than their nodes have by the machine file; where Slurm counts hardware threads as "
+    "CPUs, correct its threads_per_core, or give --cpus-per-core"
+)
 _NOT_ELIGIBLE = "--state=CANCELLED,DEADLINE"
 ALL_TIMES = "--starttime=1970-01-02T00:00:00"
 
@@ -110,8 +116,9 @@ class Commands:
                 limit = show_seconds(ANSWER_S)
                 raise TooSlow(f"{line[0]} did not answer in {limit}") from None
             finally:
-                kill_group(process.pid)
-                process.wait()
+                if process.poll() is None:
+                    kill_group(process.pid)
+                    process.wait()
             errors.seek(0)
             said = errors.read(_MOST_SAID).decode(errors="replace").strip()
         if code == 0 and not _ERROR.search(said):
@@ -203,6 +210,16 @@ class Options(NamedTuple):
     cpus_per_core: int
     executable_from: tuple[str, ...]
     steps: bool
+    #: CPUs of the largest node, as the machine file has them; 0 where there is none.
+    cpus_per_node: int = 0
+
+    def checked(self, jobs: Iterable[UserJob], rejects: Rejects) -> Iterator[UserJob]:
+        """Yield the jobs, and count those with more CPUs than their nodes have."""
+        most = self.cpus_per_node / self.cpus_per_core
+        for job in jobs:
+            if most and job.cores > job.nodes * most:
+                rejects.note(_TOO_MANY)
+            yield job
 
 
 class Sacct:
@@ -290,7 +307,7 @@ class Sacct:
             unseen=self._unseen,
         )
         return Batch(
-            _jobs(reader, answers, rejects, window),
+            self.options.checked(_jobs(reader, answers, rejects, window), rejects),
             origin,
             answers.asked,
             ended=lambda: (window, text_of(self._unfinished)),
@@ -432,8 +449,8 @@ class SavedSacct:
             until = span.last if ask.until is None else ask.until
             return (since, max(since, until)), text_of(reader.unfinished)
 
-        jobs = ask.of_span(span.of(self._jobs(reader, rejects)))
-        yield Batch(jobs, str(self.path), written, ended=ended)
+        jobs = self.options.checked(span.of(self._jobs(reader, rejects)), rejects)
+        yield Batch(ask.of_span(jobs), str(self.path), written, ended=ended)
 
     def _jobs(self, reader: Reader, rejects: Rejects) -> Iterator[UserJob]:
         """Yield the jobs of the file. Raises UsageError."""
@@ -463,6 +480,12 @@ class _Span:
             yield job
 
 
+def _threads_per_core(groups: Sequence[NodeGroup]) -> int:
+    """Return the hardware threads of a core, which Slurm counts as CPUs; 1 where nodes differ."""
+    kinds = {group.threads_per_core for group in groups}
+    return kinds.pop() if len(kinds) == 1 else 1
+
+
 @click.command("sacct")
 @click.option(
     "--file",
@@ -486,9 +509,8 @@ class _Span:
 @value_option(
     "--cpus-per-core",
     "N",
-    "CPUs of Slurm in a core: 2, where it counts hardware threads.",
+    "CPUs of Slurm in a core; default: `threads_per_core` of the machine file, or 1.",
     type=click.IntRange(1, 16),
-    default=1,
 )
 @import_options
 def command(
@@ -498,7 +520,7 @@ def command(
     cluster: str,
     steps: bool,
     executable_from: tuple[str, ...],
-    cpus_per_core: int,
+    cpus_per_core: int | None,
     **chosen: Any,
 ) -> int:
     """Import the jobs of Slurm's accounting.
@@ -515,7 +537,14 @@ def command(
     machine = machine_of(chosen["machine"] or "")
     if machine is not None and not cluster:
         cluster = machine.slurm.cluster
-    options = Options(cluster, cpus_per_core, executable_from or EXECUTABLE_FROM, steps)
+    groups = [] if machine is None else machine.nodes
+    options = Options(
+        cluster,
+        cpus_per_core or _threads_per_core(groups),
+        executable_from or EXECUTABLE_FROM,
+        steps,
+        max((cpus_of(group) for group in groups), default=0),
+    )
     if path is not None:
         return bring_in(folders, SavedSacct(path, options, timezone), **chosen)
     environment = dict(os.environ) if machine is None else inherited(machine)
