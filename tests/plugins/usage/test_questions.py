@@ -283,6 +283,34 @@ def test_jobs_that_run_count_until_they_were_asked_for(tmp_path: Path) -> None:
         assert [row.values["seconds"] for row in later.rows] == [4 * 500]
 
 
+def test_months_are_stacked_bars(tmp_path: Path) -> None:
+    def ran(number: int, month: int, queue: str, hours: int) -> UserJob:
+        start = int(datetime(2011, month, 3, tzinfo=ZoneInfo("UTC")).timestamp())
+        end = start + hours * HOUR
+        about: dict[str, Any] = {"machine": "frost", "cores": 1, "state": "completed"}
+        job = UserJob(job=str(number), submitted=start, started=start, ended=end, **about)
+        return replace(job, queue=queue)
+
+    queues = ("a", "b", "c", "d", "e", "f", "g")
+    some = [ran(i, 4, queue, 1) for i, queue in enumerate(queues)]
+    keep(tmp_path, [ran(8, 3, "a", 30), ran(9, 3, "b", 10), *some, ran(10, 5, "a", 3)])
+    lines = ask(tmp_path, "usage", "--by", "month,queue", "--zone", "UTC").out.splitlines()
+    march, april, may = (
+        next(line for line in lines if line.startswith(f"2011-0{m}")) for m in (3, 4, 5)
+    )
+    assert march.split() == ["2011-03", "40", "A" * 33 + "B" * 11]
+    assert april.split() == ["2011-04", "7", "ABCDEE.."]
+    assert may.split() == ["2011-05", "3", "AAA"]
+    titles = ["Month", "Of", "all", "A", "a", "B", "b", "C", "c", "D", "d", "E", "e", ".", "others"]
+    assert titles in [line.split() for line in lines]
+    shares = [line.split() for line in lines if line.startswith("2011-04")][1]
+    assert shares[3::2] == ["14.3", *["14.3"] * 4, "28.6"]
+    drawn = ask(tmp_path, "usage", "--by", "month,queue", "--zone", "UTC", "--format", "svg").out
+    assert drawn.count("2011-03: a: 30") == 1 and "2011-04: (others): 2" in drawn
+    top = ask(tmp_path, "usage", "--by", "queue", "--top", "2").out
+    assert "and 5 more; --top shows more" in top
+
+
 def test_what_was_not_imported_is_said_beside_the_answer(tmp_path: Path) -> None:
     about: dict[str, Any] = {"machine": "frost", "cores": 4, "state": "completed"}
     for day in (0, 3):

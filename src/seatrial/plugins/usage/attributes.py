@@ -758,16 +758,24 @@ _CAUSES = {
 def _cause(jobs: Jobs, _: Context) -> Words:
     """Return why each job ended: by its state, and of one that failed its signal or exit code."""
     state = jobs.words["state"]
-    signal = jobs.numbers["signal"]
-    exit_code = jobs.numbers["exit_code"]
+    names: dict[str, int] = {}
     causes = [_CAUSES.get(name, UNKNOWN) for name in state.names]
-    of_job = [causes[code] for code in state.codes.tolist()]
-    for place in np.flatnonzero(state.are(["failed"])).tolist():
-        if signal[place] > 0:
-            of_job[place] = f"signal {signal[place]}"
-        elif exit_code[place] > 0:
-            of_job[place] = f"exit code {exit_code[place]}"
-    return Words.of(of_job)
+    of_state = np.array([names.setdefault(each, len(names)) for each in causes], dtype=np.int32)
+    codes = of_state[state.codes]
+    failed = np.flatnonzero(state.are(["failed"]))
+    ends = np.array([jobs.numbers["signal"][failed], jobs.numbers["exit_code"][failed]])
+    told, of_failed = np.unique(ends, axis=1, return_inverse=True)
+    words_of = [_failure(signal, exit_code) for signal, exit_code in told.T.tolist()]
+    places = np.array([names.setdefault(each, len(names)) for each in words_of], dtype=np.int32)
+    codes[failed] = places[of_failed]
+    return Words(codes, tuple(names))
+
+
+def _failure(signal: int, exit_code: int) -> str:
+    """Return why a job failed."""
+    if signal > 0:
+        return f"signal {signal}"
+    return f"exit code {exit_code}" if exit_code > 0 else UNKNOWN
 
 
 # ---- months

@@ -96,7 +96,7 @@ class Like(Struct, frozen=True, kw_only=True):
                 values = jobs.numbers[column]
                 unknown |= values <= 0
                 alike &= (values * self.within >= wanted) & (values <= wanted * self.within)
-        return alike & ~unknown, int(unknown.sum())
+        return alike, int(unknown.sum())
 
     def __str__(self) -> str:
         parts = [f"of {self.size}"] if self.size else []
@@ -194,8 +194,16 @@ def _groups(found: Found, waits: Waits, asked: Question, context: Context) -> li
     places = np.flatnonzero(number).tolist()
     if not ordered:
         places.sort(key=lambda code: (names[code] == UNKNOWN, -number[code], names[code]))
+    by_code = inside[np.argsort(codes, kind="stable")]
+    ends = np.cumsum(number)
     groups = [
-        Group(shown[code], estimate(waits, inside[codes == code], ordered or i < asked.top), None)
+        Group(
+            shown[code],
+            estimate(
+                waits, by_code[ends[code] - number[code] : ends[code]], ordered or i < asked.top
+            ),
+            None,
+        )
         for i, code in enumerate(places)
     ]
     # Few are compared, so by how long they wait; of many those with the most jobs come first.
