@@ -20,7 +20,10 @@ from seatrial.plugins.usage.keys import UsageSettings
 
 _HERE = "seatrial.plugins.usage"
 
-NEWS = "SELECT count(*), max(imported), sum(jobs), sum(removed) FROM usage_imports"
+NEWS = (
+    "SELECT count(*), max(imported), CAST(sum(jobs) AS BIGINT), CAST(sum(removed) AS BIGINT) "
+    "FROM usage_imports"
+)
 """What is another row after every import, and whenever jobs are removed."""
 
 
