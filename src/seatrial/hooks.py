@@ -277,7 +277,8 @@ class ResourceKind(NamedTuple):
     #: The name, which is also the unit.
     name: str
     #: ``module:function``, called with a `seatrial.results.store.by_case.CaseRuns`. It returns how
-    #: much of it a run takes in an hour, 0 where that is not known.
+    #: much of it a run takes in an hour, 0 where that is not known; or raises UsageError, which
+    #: says what is missing.
     rate: str
 
 
