@@ -166,5 +166,18 @@ def most_in_use(starts: Ints, found: Record) -> int:
 
 def test_too_few_jobs_are_said() -> None:
     few = recorded(*(job(number, submitted=100 + number) for number in range(12)))
-    with pytest.raises(UsageError, match="12 jobs that started in this time: too few"):
+    with pytest.raises(UsageError, match="12 jobs of this time had a wait"):
         fitted(few)
+    at_once = recorded(*(job(number) for number in range(100)))
+    with pytest.raises(UsageError, match="40, at different times, are needed"):
+        fitted(at_once)
+
+
+def test_jobs_of_no_time_and_of_impossible_times() -> None:
+    found = recorded(
+        job(1, ended=200, nodes=7, cores=28), job(2, asked=600), job(3, asked=600, ended=10**13)
+    )
+    assert (len(found.starts), found.peak) == (2, 7)
+    assert found.remarks == (
+        "1 job said to have ended after the records were asked for: not replayed",
+    )

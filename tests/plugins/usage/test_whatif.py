@@ -128,8 +128,13 @@ def test_jobs_that_go_elsewhere_wait_as_they_would_have(site: Path) -> None:
 
 def test_backfill_and_its_loss_are_told(tmp_path: Path) -> None:
     queue = MadeQueue(seed=1, load=0.95, jobs=4000)
-    keep(tmp_path, queue.jobs())
-    group = asked(tmp_path, "--policy", "queue")["groups"][0]
+    impossible = replace(queue.jobs()[7], job="x", ended=10**13)
+    keep(tmp_path, [*queue.jobs(), impossible])
+    found = asked(tmp_path, "--policy", "queue")
+    assert any(
+        "1 job said to have ended after the records were" in each for each in found["remarks"]
+    )
+    group = found["groups"][0]
     truth = queue.starts(backfill="none") - queue.submitted
     effect = group["effects"]["mean"]
     assert effect["change"] == pytest.approx(truth.mean() - queue.waits().mean(), rel=0.2)
@@ -211,6 +216,11 @@ def test_jobs_that_no_longer_fit_are_named_and_counted(site: Path) -> None:
     assert said.startswith(f"{large.sum()} jobs need more than the 100 nodes of franklin: they ")
     assert said.endswith("1, 23, 24, 29, 69 and 201 more")
     assert found["groups"][0]["jobs"] == (~large).sum()
+    assert found["use"][0]["demand"] > 1
+    said = " ".join(
+        ask(site, "usage", "whatif", "-m", "franklin", "--add", "nodes=-900").out.split()
+    )
+    assert "its queue grows to the end of the time" in said
 
 
 def test_the_speed_is_that_of_runs_of_the_application(site: Path, tmp_path: Path) -> None:
@@ -308,6 +318,7 @@ def test_partitions_with_nodes_of_their_own_are_replayed_alone(
         ),
         (("-m", "franklin", "--add", "racks=2"), "is no number of nodes or cores"),
         (("-m", "franklin", "--add", "nodes=0"), "is no number of nodes or cores"),
+        (("-m", "franklin", "--add", "nodes=--5"), "is no number of nodes or cores"),
         (("-m", "franklin", "--add", "nodes=-1000"), "1000 less leave none"),
         (("-m", "franklin", "--add", "cores=3"), "are no whole nodes of 4 cores"),
         (("-m", "franklin", "--drain", "2010-02-01"), "is no span; write e.g."),

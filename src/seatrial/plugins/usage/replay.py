@@ -182,7 +182,7 @@ def record_of(jobs: Jobs, machine: str, since: int, until: int, asked: Asked) ->
     jobs, units, eligible = jobs.only(order), units[order], eligible[order]
     starts, run, limit = _times(jobs, until, remarks)
     fixed = np.where(starts < since, starts, NONE)
-    peak = _peak(starts, starts + run, units)
+    peak = max(_peak(starts, starts + run, units), int(units.max()))
     size = _size(machine, asked, unit, peak, remarks)
     closures = tuple(pauses(eligible, starts, starts + run, units, limit, peak, jobs))
     if closures:
@@ -225,14 +225,17 @@ def _usable(jobs: Jobs, remarks: list[str]) -> Jobs:
     unfinished = jobs.words["state"].are(UNFINISHED)
     lost = ~never & (ended == NONE) & ~unfinished
     wrong = ~never & (ended != NONE) & (ended < started)
+    asked = jobs.numbers["asked"]
+    later = ~never & (asked > 0) & (np.maximum(started, ended) > asked + DAY)
     for those, what in (
         (never, "never started"),
         (lost, "said to be over without the time of the end"),
         (wrong, "said to have ended before the start"),
+        (later, "said to have ended after the records were asked for"),
     ):
         if those.any():
             remarks.append(f"{count(int(those.sum()), 'job')} {what}: not replayed")
-    return jobs.only(~(never | lost | wrong))
+    return jobs.only(~(never | lost | wrong | later))
 
 
 def _cores_per_node(asked: Asked, jobs: Jobs) -> int:
@@ -362,11 +365,11 @@ def size_classes(units: Ints, total: int) -> Indices:
 
 
 def size_names(total: int, unit: str) -> list[str]:
-    """Return the names of these classes: ``1 node``, ``2-12 nodes``, ``above 800 nodes``."""
+    """Return the names of these classes: ``1 node``, ``2-12 nodes``, ``more than 800 nodes``."""
     edges = _edges(total)
     pairs = zip([1, *(edge + 1 for edge in edges)], edges, strict=False)
     inside = [f"{a}-{b} {unit}" if a < b else count(b, unit.removesuffix("s")) for a, b in pairs]
-    return [*inside, f"above {count(edges[-1], unit.removesuffix('s'))}"]
+    return [*inside, f"more than {count(edges[-1], unit.removesuffix('s'))}"]
 
 
 def _edges(total: int) -> list[int]:
@@ -610,12 +613,13 @@ def fitted(record: Record) -> Fit:
     """Return the policy that fits the jobs of the first half best. Raises UsageError where they are
     too few."""
     eligible = record.load.work.eligible[record.counted]
-    if len(eligible) < LEAST_JOBS:
+    half = int(np.median(eligible)) if len(eligible) else 0
+    if 2 * int((eligible < half).sum()) < LEAST_JOBS:
         raise UsageError(
-            f"{record.machine}: {count(len(eligible), 'job')} that started in this time: too few "
-            f"to tell how its jobs are ordered; {LEAST_JOBS} are needed"
+            f"{record.machine}: {count(len(eligible), 'job')} of this time had a wait that the "
+            f"batch system decides: too few to tell how it orders them; {LEAST_JOBS}, at different "
+            "times, are needed"
         )
-    half = int(np.median(eligible))
     before = eligible[eligible < half]
     first = _between(record, int(before[-MOST_JOBS:].min(initial=half)), half)
     pairs = passed_over(first, half)

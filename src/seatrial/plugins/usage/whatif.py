@@ -150,6 +150,8 @@ class Use(Struct, frozen=True, kw_only=True):
     actual: float
     replayed: float
     changed: float
+    #: What the jobs of the span take with the change; above 1 the queue only grows.
+    demand: float
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
@@ -453,8 +455,11 @@ MOVE = "--move"
 
 
 def _span(jobs: Jobs) -> tuple[int, int]:
-    """Return the first submission, and the last time that is known."""
-    last = max(int(jobs.numbers[name].max()) for name in ("submitted", "started", "ended"))
+    """Return the first submission, and the last time that is known. No job is known later than its
+    record was asked for, whatever that says."""
+    asked = jobs.numbers["asked"]
+    times = np.max([jobs.numbers[name] for name in ("submitted", "started", "ended")], axis=0)
+    last = int(np.where(asked > 0, np.minimum(times, asked), times).max())
     return int(jobs.numbers["submitted"].min()), last + 1
 
 
@@ -914,9 +919,10 @@ def _use(side: Side, starts: Ints, total: int, more: tuple[Load, Ints] | None = 
     record = side.record
     before = side.fit.policy.total
     span = record.until - record.since
-    changed = _held(record.load, starts, record)
+    started = (starts != NONE).all(axis=0)
+    changed, demand = _held(record.load, starts, record), _taken(record.load.only(started), record)
     if more is not None:
-        changed += _held(*more, record)
+        changed, demand = changed + _held(*more, record), demand + _taken(more[0], record)
     return Use(
         machine=record.machine,
         unit=record.unit,
@@ -925,7 +931,15 @@ def _use(side: Side, starts: Ints, total: int, more: tuple[Load, Ints] | None = 
         actual=_held(record.load, record.starts[None, :], record) / (before * span),
         replayed=_held(record.load, side.starts, record) / (before * span),
         changed=changed / (total * span),
+        demand=demand / (total * span),
     )
+
+
+def _taken(load: Load, record: Record) -> float:
+    """Return the unit-seconds of the jobs that are eligible within the span."""
+    work = load.work
+    inside = (work.eligible >= record.since) & (work.eligible < record.until)
+    return float((work.units * work.run)[inside].sum())
 
 
 def _held(load: Load, starts: Ints, record: Record) -> float:

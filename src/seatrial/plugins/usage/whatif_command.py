@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -48,15 +49,13 @@ from seatrial.units import SECOND_NS, in_per_cent, moment_of, show_seconds
 
 # ---- options -----------------------------------------------------------------------------------
 
-MOST_UNITS = 10**9
-
 
 def _amount(text: str) -> tuple[Unit, int]:
     """Return what is added: ``nodes=1000``, ``cores=-240``."""
-    unit, _, number = text.partition("=")
-    for known in get_args(Unit):
-        if unit == known and number.lstrip("+-").isdecimal() and 0 < abs(int(number)) < MOST_UNITS:
-            return known, int(number)
+    for unit in get_args(Unit):
+        found = re.fullmatch(rf"{unit}=([+-]?[0-9]{{1,9}})", text)
+        if found and int(found[1]):
+            return unit, int(found[1])
     raise ValueError(f"{text!r} is no number of nodes or cores; write e.g. nodes=1000, cores=-240")
 
 
@@ -80,7 +79,7 @@ def _drain(text: str) -> Drain:
 def _size(text: str) -> tuple[str, int]:
     """Return a size of a machine: ``hopper=6384``, or of the one that is asked about: ``6384``."""
     name, _, number = text.rpartition("=")
-    if not number.isdecimal() or not 0 < int(number) < MOST_UNITS:
+    if not re.fullmatch("[0-9]{1,9}", number) or not int(number):
         raise ValueError(f"{text!r} is no size; write e.g. 6384, or hopper=6384")
     return name, int(number)
 
@@ -432,6 +431,13 @@ def _remarks(answer: Answer) -> Iterator[str]:
         )
     if answer.moved is not None:
         yield _hours(answer.moved)
+    for use in answer.use:
+        if use.demand > 1:
+            yield (
+                f"with it, the jobs of {use.machine} take {in_per_cent(use.demand)} of it: "
+                "its queue grows to the end of the time, so waits are of this time alone, and at a "
+                "load by which the replay was not judged"
+            )
     yield from answer.remarks
     yield "users are taken to submit the same jobs at the same times; shares of users are not known"
     program, reason = program_or_reason()
