@@ -99,6 +99,11 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
             ("memory-corrected", 1)
         ]
         assert len(run["faults"]) == 2
+        machine = served.json("/machines/here")
+        words = machine["logged"][HOST]
+        assert words.startswith("memory-corrected (1 line) while")
+        status, text = served.get("/machines/here")
+        assert f"<li>{HOST}: memory-corrected (1 line) while" in text
         status, _ = served.get("/logs")
         assert status == 200
         status, text = served.get(f"/runs/t/{finding['runs'][0]}")

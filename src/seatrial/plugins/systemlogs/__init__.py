@@ -93,7 +93,10 @@ def seatrial_studies() -> list[Study]:
 
 @hookimpl
 def seatrial_page_additions() -> list[PageAddition]:
-    return [PageAddition("run", f"{_STUDY}:on_run", "logs_of_run.html")]
+    return [
+        PageAddition("run", f"{_STUDY}:on_run", "logs_of_run.html"),
+        PageAddition("machine", f"{_STUDY}:on_machine", "logs_of_machine.html"),
+    ]
 
 
 @hookimpl

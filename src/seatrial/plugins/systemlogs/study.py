@@ -35,6 +35,7 @@ from seatrial.results.store.tables import RunOutcome, RunRow, chunks
 from seatrial.show.draw.maps import AmountScale, colour
 from seatrial.show.draw.svg import LINE, WIDTH, cut, hover, picture, rect, words
 from seatrial.show.page import Cell, Chart, Column, Link, Page, Part, Section, Table, Text
+from seatrial.show.web.nodes import View
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.units import SECOND_NS, count, listed, moment_of
 
@@ -44,6 +45,7 @@ MAX_LINKS = 3  # runs of a row
 MAX_FAULTS = 10
 MAX_HOURS, MAX_NODES = 72, 60  # of the chart
 MAX_RULES = 3  # of a node, in a sentence
+LATELY_S = 7 * 86400
 _LEFT, _CELL_HEIGHT = 90.0, 16.0
 
 _JUDGED_BAD = "runs that did not pass"
@@ -684,17 +686,27 @@ def slow(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | 
 def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, str]:
     """Return for each node on which rules found something, in the windows of runs of a machine,
     what it was."""
-    read = runs_of_rows(store, {run.row for run in runs})
+    found = _findings(store, runs_of_rows(store, {run.row for run in runs}))
+    return {node: f"system logs: {words}" for node, words in _by_node(found).items()}
+
+
+def _by_node(findings: Iterable[Finding]) -> dict[str, str]:
+    """Return in words what rules found on each node, the node with most lines first."""
     lines: dict[str, Counter[str]] = defaultdict(Counter)
     having: dict[str, set[str]] = defaultdict(set)
-    for each in _findings(store, read):
+    for each in findings:
         lines[each.node][each.rule] += each.lines
         having[each.node].update(each.runs)
-    return {
-        node: "system logs: "
-        + listed(
-            [f"{rule} ({count(number, 'line')})" for rule, number in rules.most_common()], MAX_RULES
-        )
-        + f" while {count(len(having[node]), 'run')} ran there"
-        for node, rules in lines.items()
-    }
+    told = {}
+    for node, rules in sorted(lines.items(), key=lambda item: (-item[1].total(), item[0])):
+        words = [f"{rule} ({count(number, 'line')})" for rule, number in rules.most_common()]
+        ran = f"while {count(len(having[node]), 'run')} ran there"
+        told[node] = f"{listed(words, MAX_RULES)} {ran}"
+    return told
+
+
+def on_machine(state: ServerState, view: View) -> dict[str, dict[str, str]]:
+    """Return what the page of a machine shows of system logs: what its nodes logged lately."""
+    store = state.store()
+    since = int(time.time()) - LATELY_S
+    return {"logged": _by_node(_findings(store, runs_read(store, view.name, since)))}
