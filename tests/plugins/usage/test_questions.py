@@ -307,6 +307,16 @@ def test_months_are_stacked_bars(tmp_path: Path) -> None:
     assert shares[3::2] == ["14.3", *["14.3"] * 4, "28.6"]
     drawn = ask(tmp_path, "usage", "--by", "month,queue", "--zone", "UTC", "--format", "svg").out
     assert drawn.count("2011-03: a: 30") == 1 and "2011-04: (others): 2" in drawn
+    for words, shown in (
+        (("--of", "users"), "users"),
+        (("--of", "failures"), "Failures by month"),
+        (("--of", "waits"), "median in hours"),
+        (("--by", "queue,machine", "--of", "waits"), "a frost"),
+        (("waits", "--by", "queue"), "median wait (h)"),
+        (("share", "--above", "1cores"), "not above"),
+    ):
+        picture = ask(tmp_path, "usage", *words, "--format", "svg")
+        assert picture.code == 0 and shown in picture.out, (words, picture.err)
     top = ask(tmp_path, "usage", "--by", "queue", "--top", "2").out
     assert "and 5 more; --top shows more" in top
 

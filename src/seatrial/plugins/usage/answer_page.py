@@ -38,6 +38,10 @@ PARTS = 5
 BAR = 44
 """Characters of the longest bar on a terminal."""
 OTHERS = "(others)"
+ADDED = ("hours", "jobs", "energy")
+"""Questions whose rows add up to the whole."""
+_CHARTED = {"waits": "Median", "failures": "Not well"}
+"""The column that a chart shows, where it is not the first one."""
 
 
 def usage_page(store: Store, asked: Question, context: Context) -> Page:
@@ -48,7 +52,7 @@ def usage_page(store: Store, asked: Question, context: Context) -> Page:
 def page_of(found: Answer, context: Context) -> Page:
     """Return an answer as a page."""
     asked = found.asked
-    pivoted = len(asked.by) == 2 and found.additive and asked.of in ("hours", "jobs", "energy")
+    pivoted = len(asked.by) == 2 and asked.of in ADDED
     title = f"{asked.of.capitalize()} by {' and '.join(asked.by)}"
     parts: Sequence[Part] = ["No jobs."]
     if found.rows:
@@ -232,20 +236,22 @@ def _plain(found: Answer) -> list[Part]:
     rows = [
         [*row.words, *(each.cell(row.values, found.total) for each in columns)] for row in shown
     ]
-    parts: list[Part] = []
-    if found.additive and found.asked.of in ("hours", "jobs", "energy"):
-        scaled = [
-            (" ".join(row.words), [_scaled(found, row)], rows[i][len(row.words)])
-            for i, row in enumerate(shown)
-        ]
-        parts.append(_chart(found, scaled, [found.main]))
-        if found.asked.by == (MONTH,):
-            titled.append(Column("", only="terminal"))
-            largest = max((values[0] for _, values, _ in scaled), default=0) or 1
-            for cells, (_, values, _) in zip(rows, scaled, strict=True):
-                cells.append(_bar(values, largest, "#", BAR // 2))
-    parts.append(Table(titled, rows, total=len(found.rows), remainder="; --top shows more"))
-    return parts
+    of = found.asked.of
+    titles = [each.title for each in columns]
+    label = len(found.titles) + titles.index(_CHARTED.get(of, titles[0]))
+    scaled = [
+        (" ".join(row.words), [_scaled(found, row)], str(cells[label]))
+        for row, cells in zip(shown, rows, strict=True)
+    ]
+    if of in ADDED and found.asked.by == (MONTH,):
+        titled.append(Column("", only="terminal"))
+        largest = max((values[0] for _, values, _ in scaled), default=0) or 1
+        for cells, (_, values, _) in zip(rows, scaled, strict=True):
+            cells.append(_bar(values, largest, "#", BAR // 2))
+    return [
+        _chart(found, scaled, [_CHARTED.get(of, of)]),
+        Table(titled, rows, total=len(found.rows), remainder="; --top shows more"),
+    ]
 
 
 def _first_rows(found: Answer) -> list[Row]:
@@ -254,7 +260,9 @@ def _first_rows(found: Answer) -> list[Row]:
 
 
 def _scaled(found: Answer, row: Row) -> float:
-    """Return the main value of a row in the unit of the chart."""
+    """Return what a chart shows of a row, in its unit."""
+    if found.asked.of == "waits":
+        return float(row.values["within_0.5"]) / HOUR
     unit = {"seconds": HOUR, "joules": JOULES_OF_KWH}.get(found.main, 1)
     return float(row.values[found.main]) / unit
 
@@ -262,9 +270,10 @@ def _scaled(found: Answer, row: Row) -> float:
 def _chart(
     found: Answer, rows: Sequence[tuple[str, list[float], str]], parts: Sequence[str]
 ) -> Chart:
-    unit = {"hours": found.asked.unit, "energy": "kWh"}.get(found.asked.of, found.asked.of)
+    units = {"hours": found.asked.unit, "energy": "kWh", "waits": "median in hours"}
+    unit = units.get(found.asked.of, found.asked.of)
     drawn = partial(
-        _drawn,
+        drawn_bars,
         [Bar(name, values, label) for name, values, label in rows],
         title=f"{found.asked.of.capitalize()} by {' and '.join(found.asked.by)}",
         parts=list(parts),
@@ -273,9 +282,10 @@ def _chart(
     return Chart(drawn)
 
 
-def _drawn(
+def drawn_bars(
     rows: Sequence[Bar], *, title: str, parts: Sequence[str], unit: str, width: int = WIDTH
 ) -> Markup:
+    """Draw bars whose parts have the colours of series."""
     colours = [number + 1 for number in range(len(parts))]
     return bars(rows, title=title, parts=parts, colours=colours, axis=Axis(unit), width=width)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Ints, np
 from seatrial.model.test import Case
-from seatrial.plugins.usage.answer_page import count_text, span_text
+from seatrial.plugins.usage.answer_page import count_text, drawn_bars, span_text
 from seatrial.plugins.usage.attributes import (
     ATTRIBUTES,
     MONTH,
@@ -31,6 +31,7 @@ from seatrial.plugins.usage.attributes import (
 )
 from seatrial.plugins.usage.jobs import Jobs, Words
 from seatrial.plugins.usage.questions import (
+    HOUR,
     Question,
     hints,
     hours_text,
@@ -41,7 +42,8 @@ from seatrial.plugins.usage.questions import (
 )
 from seatrial.plugins.usage.waits_page import Size
 from seatrial.results.store.schema import Store
-from seatrial.show.page import Column, Page, Section, Table, Text
+from seatrial.show.draw.plots import Bar
+from seatrial.show.page import Chart, Column, Page, Section, Table, Text
 from seatrial.units import in_per_cent, listed, show_share
 
 # ---- the share above a size ----------------------------------------------------------------------
@@ -106,7 +108,10 @@ def share_page(store: Store, asked: Question, context: Context, size: Size) -> P
     of = hours_text(found.total.seconds - found.total.unknown)
     return Page(
         title,
-        [Section(title, [table]), *([Section("", notes)] if notes else [])],
+        [
+            Section(title, [_share_chart(title, shown, asked), table]),
+            *([Section("", notes)] if notes else []),
+        ],
         summary=(
             f"{show_share(found.total.share)} of {of} {asked.unit} were of jobs of more than "
             f"{size}; {span_text(found.since, found.until, context)}"
@@ -114,6 +119,19 @@ def share_page(store: Store, asked: Question, context: Context, size: Size) -> P
         records=partial(_share_records, found, context),
         lines=partial(_share_lines, found),
     )
+
+
+def _share_chart(title: str, rows: Sequence[ShareRow], asked: Question) -> Chart:
+    charted = [
+        Bar(
+            row.word,
+            [row.above / HOUR, (row.seconds - row.above) / HOUR],
+            in_per_cent(row.share),
+        )
+        for row in rows
+    ]
+    parts = ("above", "not above, or of unknown size")
+    return Chart(partial(drawn_bars, charted, title=title, parts=parts, unit=asked.unit))
 
 
 def share_above(store: Store, asked: Question, context: Context, size: Size) -> ShareAnswer:
@@ -256,7 +274,10 @@ def coverage_page(
     found.notes.extend(left_out)
     total = found.total
     sections = [
-        Section(f"Hours by {name}", [_covered_table(found, name, rows)])
+        Section(
+            f"Hours by {name}",
+            [_covered_chart(found, name, rows), _covered_table(found, name, rows)],
+        )
         for name, rows in found.tables.items()
     ]
     sections.append(Section("Tests to add first", [_additions_table(found)]))
@@ -431,6 +452,24 @@ def _additions(left: _Uncovered, total: Covered, within: float) -> list[Addition
 
 def _part(seconds: int, whole: int) -> str:
     return show_share(seconds / whole) if whole else "nothing"
+
+
+def _covered_chart(found: CoverageAnswer, name: str, rows: Sequence[Covered]) -> Chart:
+    charted = [
+        Bar(
+            row.word,
+            [
+                row.of_size / HOUR,
+                (row.of_application - row.of_size) / HOUR,
+                (row.seconds - row.of_application) / HOUR,
+            ],
+            in_per_cent(row.of_size / row.seconds),
+        )
+        for row in rows[: found.asked.top]
+    ]
+    parts = ("covered", "application alone", "not covered")
+    title = f"Hours that a suite covers, by {name}"
+    return Chart(partial(drawn_bars, charted, title=title, parts=parts, unit=found.asked.unit))
 
 
 def _covered_table(found: CoverageAnswer, name: str, rows: Sequence[Covered]) -> Table:

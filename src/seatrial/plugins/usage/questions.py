@@ -386,8 +386,6 @@ class Measured(NamedTuple):
     total: Mapping[str, int | float | None]
     #: The name by which rows are ordered and shared.
     main: str
-    #: Whether rows add up to the total.
-    additive: bool = True
 
 
 def _started_within(found: Found) -> Ints:
@@ -450,9 +448,7 @@ def _users(found: Found, asked: Question, grid: Grid) -> Measured:
         grid.cells(started, grid.spans_of(found.jobs.numbers["started"][started])), grid.size
     )
     total = {"users": len(np.unique(of_job)), "jobs": len(started)}
-    return Measured(
-        (users > 0) | (jobs > 0), {"users": users, "jobs": jobs}, total, "users", additive=False
-    )
+    return Measured((users > 0) | (jobs > 0), {"users": users, "jobs": jobs}, total, "users")
 
 
 def _waits(found: Found, asked: Question, grid: Grid) -> Measured:
@@ -567,7 +563,6 @@ class Answer(NamedTuple):
     rows: list[Row]
     total: Mapping[str, Any]
     main: str
-    additive: bool
     since: int
     until: int
     zone: str
@@ -594,7 +589,6 @@ def answer(store: Store, asked: Question, context: Context) -> Answer:
         rows,
         measured.total,
         measured.main,
-        measured.additive,
         found.since,
         found.until,
         zone_name(context.zone),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from markupsafe import Markup
 from msgspec import Struct
 
 from seatrial.errors import UsageError
@@ -40,7 +41,9 @@ from seatrial.plugins.usage.waits import (
     waits_of,
 )
 from seatrial.results.store.schema import Store
-from seatrial.show.page import Column, Page, Section, Table, Text
+from seatrial.show.draw.plots import Interval, forest
+from seatrial.show.draw.svg import WIDTH, Axis
+from seatrial.show.page import Chart, Column, Page, Section, Table, Text
 from seatrial.units import show_seconds
 
 _SIZE = re.compile(r"([0-9][0-9_,]*)\s*(nodes?|cores?|)", re.ASCII)
@@ -140,7 +143,10 @@ def waits_page(store: Store, asked: Question, context: Context, like: Like) -> P
     notes = [Text(note, "notice") for note in found.notes]
     return Page(
         title,
-        [Section(title, [_table(found, context)]), *([Section("", notes)] if notes else [])],
+        [
+            Section(title, [Chart(partial(_drawn, found)), _table(found)]),
+            *([Section("", notes)] if notes else []),
+        ],
         summary=_summary(found, context),
         records=partial(_records, found, context),
         lines=partial(_lines, found),
@@ -262,10 +268,35 @@ def _times(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.3g}"
 
 
-def _table(found: WaitAnswer, context: Context) -> Table:
+def _drawn(found: WaitAnswer, width: int = WIDTH) -> Markup:
+    """Draw the medians with their intervals, in hours."""
+    rows = [
+        Interval(
+            group.word,
+            median.seconds / 3600,
+            None if median.low is None else median.low / 3600,
+            None if median.high is None else median.high / 3600,
+            quantile_text(median),
+            1,
+            1,
+        )
+        for group in _first(found)
+        if (median := group.found.median).seconds is not None
+    ]
+    title = f"Median waits by {found.asked.by[0]}"
+    return forest(
+        rows, title=title, about=str(found.like), axis=Axis("median wait", "h"), width=width
+    )
+
+
+def _first(found: WaitAnswer) -> list[Group]:
+    """Return the groups that are shown: all months, the first of others."""
+    return found.groups if found.asked.by == (MONTH,) else found.groups[: found.asked.top]
+
+
+def _table(found: WaitAnswer) -> Table:
     name = found.asked.by[0]
     title = "Month" if name == MONTH else ATTRIBUTES[name].title
-    shown = found.groups if name == MONTH else found.groups[: found.asked.top]
     rows = [
         [
             group.word,
@@ -275,7 +306,7 @@ def _table(found: WaitAnswer, context: Context) -> Table:
             *(quantile_text(each._replace(low=None)) for each in group.found.quantiles[1:]),
             ratio_text(group.times),
         ]
-        for group in shown
+        for group in _first(found)
     ]
     columns = [
         Column(title, fold=True),
