@@ -504,6 +504,10 @@ def test_what_cannot_be_searched_is_told(place: Workplace) -> None:
     archive = Archive(place.trials, "pier")
     file = archive.folder / archive.names()[0]
     file.write_bytes(file.read_bytes()[:-9])
+    (place.trials / "store.sqlite").unlink()  # what it has read of a file, it keeps
+    told = bring(place, "swf", swf(place, HEAD + SWF.replace("100 4 50", "101 4 50"), "other"))
+    assert told.err.count("is damaged") == 1
+    assert told.code == 0
     done = place.seatrial("usage", "forget", "3", "--yes")
     assert done.code == 3
     assert f"{file.name}: is damaged" in done.err

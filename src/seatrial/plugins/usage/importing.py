@@ -161,10 +161,11 @@ def bring_in(
             work.run(since, until, rejects)
         finally:
             if work.written:
-                told = len(store.notices)
+                told = list(store.notices)
                 sync(store, folders.trials)
-                for notice in store.notices[told:]:
-                    tell(notice)
+                for notice in store.notices[len(told) :]:
+                    if notice not in told:
+                        tell(notice)
                 work.tell(_jobs_of(store, name) - before if store.writable else None)
                 for gap in gaps(store, name)[-MAX_GAPS:]:
                     tell(gap.sentence)

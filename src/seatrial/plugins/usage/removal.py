@@ -31,7 +31,6 @@ from seatrial.plugins.usage.gaps import minute
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.privacy import Audit, Pseudonyms
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
-from seatrial.results.store.ingest import sync
 from seatrial.units import SECOND_NS, count, seconds
 
 NOT_ALL = 3  # exit code: something could not be searched
@@ -119,8 +118,8 @@ def take_out(folders: Folders, found: Found, keeps: Keeps, keeps_row: KeepsRow) 
             return keeps_row(about, row)
 
         archive.rewrite(name, keeps_job, keeps_reject)
-    with opened(folders) as store:
-        sync(store, folders.trials)
+    with opened(folders):
+        pass
 
 
 def _told(found: Found) -> int:

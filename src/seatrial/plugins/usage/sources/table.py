@@ -390,7 +390,9 @@ def _pair(text: str) -> _Pair:
 )
 @text_option("--zone", "ZONE", "Time zone of times that have none, such as Europe/Berlin.")
 @text_option("--time", "FORM", "Form of times: %d.%m.%Y %H:%M, seconds, milliseconds.")
-@text_option("--delimiter", "CHARACTER", "What stands between cells; default: as it is found.")
+@text_option(
+    "--delimiter", "CHARACTER", "What stands between cells, or `tab`; default: , ; | or a tab."
+)
 @import_options
 def command(
     folders: Folders,
@@ -425,7 +427,7 @@ def command(
         states={**about.states, **dict(states)},
         zone=zone or about.zone,
         time=time or about.time,
-        delimiter=delimiter or about.delimiter,
+        delimiter={"tab": "\t"}.get(delimiter, delimiter) or about.delimiter,
     )
     if faults := [
         f"--{key[0].rstrip('s')} {'='.join(key[1:])}: {text}" for key, text in faults_of(about)
