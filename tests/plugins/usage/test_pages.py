@@ -84,6 +84,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     keep(place.trials, JOBS, (YEAR, YEAR + 320 * DAY))
     last = [job(4000, 340), job(4001, 340, machine="carver")]
     keep(place.trials, last, (YEAR + 330 * DAY, YEAR + 365 * DAY))
+    old = job(5000, -400)  # more than twelve months before the last import
+    keep(place.trials, [old], (old.submitted, old.submitted + DAY))
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(place.folder)
         patched.setenv("TZ", "UTC")
@@ -113,7 +115,9 @@ def test_what_was_used_is_told_with_its_gaps(served: Served) -> None:
     shown = answer(served, "/usage", machine="hopper")
     rows = shown["Hours by month and size"]["rows"]
     hours = sum(job.cores * 2 for job in JOBS if job.machine == "hopper" and job.started) + 48
-    assert sum(row["seconds"] for row in rows) == hours * HOUR
+    assert sum(row["seconds"] for row in rows) == hours * HOUR, "of the last twelve months"
+    whole = answer(served, "/usage/by", machine="hopper", since="2008-01-01", by="machine")
+    assert whole["total"]["seconds"] == (hours + 48) * HOUR
     assert {row["month"] for row in rows} >= {"2010-01", "2010-10", "2010-12"}
     failed = {row["cause"]: row["failures"] for row in shown["Failures by cause"]["rows"]}
     assert (failed["exit code 77"], failed["time limit"]) == (1, 1)
@@ -292,6 +296,7 @@ def test_a_year_is_one_file_that_loads_nothing(site: Workplace) -> None:
     text = (site.folder / "year.md").read_text()
     assert "| VASP | 720 |" in text and PLANTED not in text
     assert "## Waits by month" in text
+    assert text.count("Months are those of the time zone") == 1, "told once"
 
 
 def test_a_report_that_cannot_be_made_says_why(site: Workplace) -> None:
