@@ -151,6 +151,16 @@ def test_windows_follow_each_other_and_running_jobs_are_corrected(slurm: Slurm) 
     assert not any("--jobs=" in line for line in slurm.asked())
 
 
+def test_a_job_that_the_database_forgot_is_asked_for_once(slurm: Slurm) -> None:
+    slurm.have(job(3) | at(5, None))
+    assert slurm.ask("--since", "2d").code == 0
+    slurm.have(job(4) | at(0.1, 0.05))
+    slurm.asked()
+    for number in (1, 0):
+        assert slurm.ask().code == 0
+        assert sum("--jobs=3 " in line for line in slurm.asked()) == number
+
+
 def test_jobs_that_were_never_eligible_are_asked_for(slurm: Slurm) -> None:
     held = {"Eligible": "Unknown", "Start": "None", "State": "CANCELLED by 1000"}
     slurm.have(job(1) | at(5))

@@ -244,9 +244,11 @@ def test_kinds_of_jobs_of_a_real_slurm(place: Workplace, accounted: SlurmCluster
         assert done.code == 0, done.said
 
     def accounts() -> str:
-        return accounted.run("sacct", "-aXDnP", "-S", "now-1hour", "-o", "State")
+        return accounted.run("sacct", "-aXDnP", "-S", "now-1hour", "-o", "JobIDRaw,State")
 
-    until(lambda: all(word in accounts() for word in ("SUSPENDED", "REQUEUED", "RESIZING")), "all")
+    kinds = {f"{again}|REQUEUED", f"{stopped}|SUSPENDED"}
+    kinds |= {f"{smaller}|{state}" for state in ("RESIZING", "RUNNING")}
+    until(lambda: kinds <= {*accounts().split()}, "slurmdbd has them", 60)
     moment = int(time.time())
     until(lambda: time.time() > moment + 1, "what happened in this second is before now")
     bring()

@@ -71,7 +71,7 @@ _TOO_MANY = (
     "more cores than their nodes have by the machine file; where Slurm counts hardware threads as "
     "CPUs, correct its threads_per_core, or give --cpus-per-core"
 )
-_NOT_ELIGIBLE = "--state=CANCELLED,DEADLINE"
+_NOT_ELIGIBLE = ("--state=CANCELLED,DEADLINE", "--allocations")  # they have no steps
 ALL_TIMES = "--starttime=1970-01-02T00:00:00"
 
 
@@ -265,7 +265,7 @@ class Sacct:
             window = Window(since, min(until, since + length))
             began = time.monotonic()
             try:
-                answers = self._answers(window.words, (*window.words, _NOT_ELIGIBLE))
+                answers = self._answers(window.words, (*window.words, *_NOT_ELIGIBLE))
             except TooSlow as error:
                 length = (window.until - window.since) // 2
                 if length < SHORTEST_WINDOW_S:
