@@ -324,7 +324,8 @@ def test_a_machine_file_names_the_files_and_the_time_zone(tmp_path: Path) -> Non
 
 
 def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
-    keep(tmp_path, [job(1, user="ann", executable="/opt/g09"), job(2, user="bob", name="own")])
+    first = job(1, user="ann", account="m77", executable="/opt/g09")
+    keep(tmp_path, [first, job(2, user="bob", name="own")])
     for asked, remedy in (
         (("--by", "aplication"), "did you mean 'application'?"),
         (("--by", "size,user,month"), "one or two different names"),
@@ -360,3 +361,5 @@ def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
     assert "ann" in ask(tmp_path, "usage", "--by", "user").out
     by_user = ask(tmp_path, "usage", "--by", "user", "--format", "svg").out
     assert "user 1" in by_user and "ann" not in by_user
+    by_both = ask(tmp_path, "usage", "--by", "account,user", "--format", "svg").out
+    assert "ann" not in by_both and "m77" not in by_both and "account 1" in by_both

@@ -512,12 +512,15 @@ def words(name: str, jobs: Jobs, context: Context) -> Words:
     return ATTRIBUTES[name].words(jobs, context)
 
 
-def shown_names(name: str, names: Sequence[str], with_users: bool) -> Sequence[str]:
-    """Return the words of an attribute as they may be shown: without the names of users, numbers
-    stand for them."""
-    if name != "user" or with_users:
+NAMING = frozenset({"user", "account"})
+"""Attributes whose words are names of people and their projects."""
+
+
+def shown_names(name: str, names: Sequence[str], with_names: bool) -> Sequence[str]:
+    """Return the words of an attribute as they may be shown: numbers stand for names of people."""
+    if name not in NAMING or with_names:
         return names
-    return [word if word == UNKNOWN else f"user {i + 1}" for i, word in enumerate(names)]
+    return [word if word == UNKNOWN else f"{name} {i + 1}" for i, word in enumerate(names)]
 
 
 def _column(name: str) -> Callable[[Jobs, Context], Words]:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.plugins.usage import NEWS
 from seatrial.plugins.usage.answer_page import usage_page
-from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, Context, context_of
+from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, NAMING, Context, context_of
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
 from seatrial.plugins.usage.document import Answers
 from seatrial.plugins.usage.gaps import imports_page
@@ -32,9 +32,6 @@ from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
 from seatrial.units import SECOND_NS, seconds
-
-NAMING = frozenset({"user", "account"})
-"""What jobs are told apart by that names people."""
 
 MEASURES: tuple[Measure, ...] = ("hours", "jobs", "users", "waits", "failures", "energy")
 TOP, MOST = 12, 60  # rows of a part, and of a page that is about one question

@@ -127,7 +127,7 @@ def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Questio
         where=chosen["where"],
         unit=chosen["unit"],
         top=chosen["top"],
-        # A drawing is a file, which is passed on; other answers are for whoever asks.
+        # A drawing is passed on; other answers are for whoever asks.
         names=chosen["form"] != "svg" or _names_may_leave(machine, store),
         **more,
     )
