@@ -288,7 +288,9 @@ def _told(note: Note) -> str:
 @text_option("--incident", "name", "ID", "Of this incident; default: of all in the time.")
 @value_option("--since", "TIME", "Incidents that began since.", type=MOMENT, default=0)
 @value_option("--until", "TIME", "Incidents that began before then.", type=MOMENT, default=0)
-@text_option("--by", "NAME[,NAME]", "user, account, cause, incident, month, queue, field, ...")
+@text_option(
+    "--by", "NAME[,NAME]", "user, account, cause, incident, or what `seatrial usage --by` knows."
+)
 @text_option("--count", "STATE[,STATE]", "Count jobs in these states, too, such as cancelled.")
 @click.option(
     "--checkpoints",

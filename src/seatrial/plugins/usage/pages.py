@@ -212,9 +212,9 @@ def imports(state: ServerState, query: PageQuery) -> StudyView:
     """Return what was imported, and the gaps."""
     store = state.store()
     machines = known_machines(store)
-    machine = query.choice("machine", ["", *machines])
+    machine = _machine(query, machines)
     page = imports_page(store, machine) if machines else Page("Imports", [], summary=NOTHING)
-    fields = [Field("Machine", "machine", choices=machines)]
+    fields = _machine_field(machines)
     return StudyView(title="Usage: imports", fields=fields, state="judged", answer=page)
 
 
@@ -275,7 +275,7 @@ def _study(
     ``told_by``, what jobs are told apart by, would name people."""
     machines = known_machines(state.store())
     fields = [
-        Field("Machine", "machine", choices=machines),
+        *_machine_field(machines),
         *fields,
         Field("Since", "since", "2011-01-01, 90d", 12),
         Field("Until", "until", "now", 12),
@@ -299,7 +299,7 @@ def _study(
 
 def _asked(state: ServerState, query: PageQuery, machines: Sequence[str]) -> Asked:
     """Return what a query asks."""
-    machine = query.choice("machine", ["", *machines])
+    machine = _machine(query, machines)
     chosen = (machine,) if machine else tuple(machines)
     return Asked(
         machine,
@@ -313,6 +313,17 @@ def _asked(state: ServerState, query: PageQuery, machines: Sequence[str]) -> Ask
             *(_files_mark(name) for name in chosen),
         ),
     )
+
+
+def _machine_field(machines: Sequence[str]) -> list[Field]:
+    """Return the field in which a machine is chosen; none where there is nothing to choose from."""
+    return [Field("Machine", "machine", choices=machines)] if machines else []
+
+
+def _machine(query: PageQuery, machines: Sequence[str]) -> str:
+    """Return the machine that a query names, "" for all. Where nothing was imported, the page says
+    that of any machine."""
+    return query.choice("machine", ["", *machines]) if machines else query.text("machine")
 
 
 def _by(text: str, where: Sequence[str]) -> tuple[str, ...]:

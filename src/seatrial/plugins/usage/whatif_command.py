@@ -170,7 +170,7 @@ def command(folders: Folders, /, form: str, **chosen: Any) -> int:
     seatrial usage whatif -m franklin --move application=g09 --to hopper
     seatrial usage whatif -m franklin --move mode=compat --to hopper --speed 1.3
     seatrial usage whatif -m hopper --add nodes=1000
-    seatrial usage whatif -m hopper --drain 2010-03-01..2010-03-04 --since 2010-01-01
+    seatrial usage whatif -m hopper --drain 2010-03-01..2010-03-04
     """
     with opened(folders) as store:
         question = _question(chosen, machines_in(store))
