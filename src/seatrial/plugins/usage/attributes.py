@@ -11,6 +11,7 @@ word ``(unknown)``; no job is dropped.
 from __future__ import annotations
 
 import csv
+import itertools
 import re
 import time
 from bisect import bisect_right
@@ -520,7 +521,8 @@ def shown_names(name: str, names: Sequence[str], with_names: bool) -> Sequence[s
     """Return the words of an attribute as they may be shown: numbers stand for names of people."""
     if name not in NAMING or with_names:
         return names
-    return [word if word == UNKNOWN else f"{name} {i + 1}" for i, word in enumerate(names)]
+    numbers = itertools.count(1)
+    return [word if word == UNKNOWN else f"{name} {next(numbers)}" for word in names]
 
 
 def _column(name: str) -> Callable[[Jobs, Context], Words]:
