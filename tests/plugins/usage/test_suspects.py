@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from seatrial.model.node_set import fold
 from seatrial.plugins.usage.evidence import NodeSpans, levels_of
 from seatrial.plugins.usage.jobs import UserJob
 from tests.plugins.usage.kept import keep
-from tests.programs import Done, Workplace
+from tests.programs import Done, Workplace, until
+from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
 DAY, HOUR = 86400, 3600
 NODES = 60
@@ -245,3 +247,29 @@ def test_a_span_may_end_before_now(log: Log, tmp_path: Path) -> None:
     end = time.strftime("%Y-%m-%d", time.localtime(log.now - 16 * DAY))
     done = log.place.seatrial("suspects", "--jobs", f"{day}..{end}", "-m", "frost")
     assert "0 of 0 jobs ended badly" in done.out and "no jobs were imported of" in done.out
+
+
+@pytest.mark.slurm(accounting=True)
+def test_a_bad_node_of_a_real_slurm(
+    place: Workplace, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """300 jobs really run on eight nodes; all fail that touch one of these."""
+    options = ClusterOptions(nodes=8, cores=8, accounting=True, name="frost")
+    with SlurmCluster(tmp_path_factory.mktemp("frost"), options) as cluster:
+        bad = cluster.node_names[4]
+        script = f"! scontrol show hostnames | grep -qx {bad}"
+        for number in range(20):
+            size = ("-N", "2", "--ntasks-per-node=1") if number % 2 else ("-n", "1")
+            about = ("-J", f"model-{'abcdefgh'[number % 8]}", "-o", "/dev/null", "--array=1-15")
+            cluster.run("sbatch", *size, *about, "--spread-job", "--wrap", script)
+        until(lambda: not cluster.run("squeue", "-h").strip(), "the jobs end", 180)
+        states = ("sacct", "-aXDnP", "-S", "now-1days", "-o", "State")
+        until(lambda: len(re.findall("COMPLETED|FAILED", cluster.run(*states))) == 300, "all told")
+        place.env |= cluster.env
+        done = place.seatrial("usage", "import", "sacct", "-m", "frost", "--since", "1d")
+        assert done.code == 0, done.said
+        done = place.seatrial("suspects", "--jobs", "1d", "-m", "frost", "--json")
+    assert done.code == 0, done.said
+    told = json.loads(done.out)["frost"]["jobs"]
+    assert told["jobs"] == 300 and told["bad"] == len(told["suspects"][0]["bad"])
+    assert accused(told) == [bad]
