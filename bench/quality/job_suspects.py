@@ -44,8 +44,9 @@ class World(NamedTuple):
     since: float = 0.0
     largest: int = 500
     users: int = 200
-    #: of jobs that fail by themselves
+    #: of jobs that fail by themselves; if it is ``uneven``, each kind has one of these chances
     chance: float = 0.02
+    uneven: tuple[float, ...] = ()
     broken: float = 0.0
     mended: float = 0.1
     stays: float = 0.0
@@ -86,7 +87,10 @@ def made(world: World, seed: int) -> Made:
 
 def _by_themselves(world: World, kind: Ints, ended: Ints, rng: Random) -> Bools:
     """Return which jobs fail without a bad node."""
-    failed = rng.random(world.jobs) < world.chance
+    chances = np.full(4 * world.users, world.chance)
+    if world.uneven:
+        chances = rng.choice(world.uneven, 4 * world.users)
+    failed = rng.random(world.jobs) < chances[kind]
     broken = set[int]()
     for job, one in enumerate(kind.tolist()):
         if one in broken and rng.random() < world.mended:
@@ -145,6 +149,16 @@ HEALTHY = {
     ),
     "5,000 jobs of 1 to 8 nodes on 500, users who keep their nodes": World(
         5000, bad=0, nodes=500, largest=8, users=40, broken=0.02, stays=1.0
+    ),
+    "the same, users who fail unlike often": World(
+        5000,
+        bad=0,
+        nodes=500,
+        largest=8,
+        users=40,
+        uneven=(0.002, 0.01, 0.03, 0.1, 0.5),
+        broken=0.02,
+        stays=1.0,
     ),
     "5,000 jobs, three storms of two hours": World(5000, bad=0, storms=3),
 }

@@ -20,7 +20,11 @@ class Job(NamedTuple):
 
 
 def judged(
-    jobs: Sequence[Job], nodes: int = 40, levels: Sequence[GroupLevel] = (), step: int = 600
+    jobs: Sequence[Job],
+    nodes: int = 40,
+    levels: Sequence[GroupLevel] = (),
+    step: int = 600,
+    sorts: Sequence[int] = (),
 ) -> JobSuspects:
     """Ask about jobs that ended one after another."""
     places = [(i, node) for i, job in enumerate(jobs) for node in sorted(set(job.nodes))]
@@ -28,14 +32,14 @@ def judged(
     log = NodeJobs(
         bad=np.array([one.bad for one in jobs]),
         kind=np.array([one.kind for one in jobs]),
-        sort=np.zeros(len(jobs), dtype=np.int64),
+        sort=np.array(sorts or [0] * len(jobs)),
         ended=np.arange(len(jobs)) * step,
         nodes=np.array([len(set(one.nodes)) for one in jobs]),
         job=job,
         first=place,
         last=place,
     )
-    return find(log, [f"n{i:02d}" for i in range(nodes)], levels)
+    return find(log, [f"n{i:02d}" for i in range(nodes)], levels, blame=(0.5, 0.5))
 
 
 def accused(found: JobSuspects) -> list[str]:
@@ -74,6 +78,20 @@ def test_a_suspect_has_its_evidence() -> None:
     assert suspect.p < 1e-9 and suspect.kinds > 6
     assert suspect.since is None
     assert found.unexplained == found.bad - len(suspect.bad)
+
+
+def test_evidence_that_is_rare_elsewhere_weighs_more() -> None:
+    jobs = [*background(900, 1), *(Job(kind, [7], True) for kind in range(4))]
+    rare = judged(jobs, sorts=[0] * 900 + [1] * 4)
+    usual = judged(jobs, sorts=[0] * 900 + [0] * 4)
+    assert accused(rare) == accused(usual) == ["n07"]
+    assert rare.suspects[0].gain > usual.suspects[0].gain + 1
+
+
+def test_users_who_never_leave_their_nodes_accuse_none() -> None:
+    """Whatever is uneven in their failures is explained by the nodes as well as by themselves."""
+    world = HEALTHY["the same, users who fail unlike often"]
+    assert [made(world, seed).find().suspects for seed in (2, 3, 4)] == [[], [], []]
 
 
 def test_a_user_whose_jobs_fail_everywhere_explains_them() -> None:

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.model.node_set import fold
-from seatrial.plugins.usage.evidence import NodeSpans, levels_of
-from seatrial.plugins.usage.jobs import UserJob
+from seatrial.plugins.usage.evidence import FEW_OF_KIND, NodeSpans, kinds_of, levels_of
+from seatrial.plugins.usage.jobs import Jobs, UserJob
 from tests.plugins.usage.kept import keep
 from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
@@ -97,12 +97,14 @@ def test_the_bad_node_is_named_with_its_evidence(log: Log) -> None:
     log.add([1, 2], "cancelled")
     log.add([1], "unknown")
     log.add([], "failed", node_list="")
+    log.add([1], "failed", took=-600)
     log.jobs.append(UserJob(machine="frost", job="1", submitted=log.now - 60, state="pending"))
     done = log.ask("-m", "frost")
     assert done.code == 0, done.said
     assert "n07 " in done.out and "failed" in done.out and "< 1e-12" in done.out
     assert "1 ended by a person or the batch system" in done.out
     assert "1 without a known end" in done.out and "1 without known nodes" in done.out
+    assert "1 that ended before they started" in done.out
     assert "a bad node that ruins all of its jobs would be found (9 times in 10) on " in done.out
     assert "no file describes this machine" in done.out
     told = log.answer()
@@ -130,7 +132,10 @@ def test_without_a_bad_node_nobody_is_accused(log: Log) -> None:
 def test_jobs_that_time_out_unlike_those_like_them_are_evidence(log: Log) -> None:
     log.some(300, bad=7, states=("timeout",))
     for number in range(60):  # these run until they are stopped, wherever they are
-        log.add([number % 5], "timeout", user="long", name="until_the_end")
+        how: dict[str, Any] = {"user": "long", "name": "until_the_end", "limit_s": HOUR}
+        log.add([number % 5], "timeout", **how)
+        if number < 5:
+            log.add([number], **how)
     told = log.answer()
     assert accused(told) == ["n07"]
     assert set(told["suspects"][0]["evidence"]) == {"timed out"}
@@ -155,6 +160,24 @@ def test_no_hung_job_is_told_where_no_cpu_is_measured(log: Log) -> None:
     for number in range(60):
         log.add([number % NODES], "failed" if number % 9 == 0 else "completed", cpu_s=None)
     assert "hung jobs cannot be told: no job says how much CPU it used" in log.ask().out
+
+
+def test_kinds_are_the_jobs_of_a_user_of_one_name() -> None:
+    def kinds(*jobs: tuple[str, str, str]) -> list[int]:
+        told = [
+            UserJob(machine="m", job="1", submitted=1, user=user, name=name, executable=program)
+            for user, name, program in jobs
+        ]
+        found = kinds_of(Jobs.of(told * FEW_OF_KIND + [told[-1]]))[: len(told)].tolist()
+        return [found.index(kind) for kind in found]
+
+    names = ["cm4-01", "cm4-17", "cm-5"]
+    assert kinds(*(("ann", name, "") for name in names)) == [0, 0, 2]
+    assert kinds(*((user, "cm4", "") for user in ("ann", "bob"))) == [0, 1]
+    assert kinds(("ann", "cm", ""), ("ann", "om", "")) == [0, 1]
+    assert kinds(("ann", "", "g09"), ("ann", "", "vasp"), ("ann", "", "g16")) == [0, 1, 0]
+    rare = [UserJob(machine="m", job="1", submitted=1, user="ann", name=name) for name in "abcd"]
+    assert len(set(kinds_of(Jobs.of(rare)).tolist())) == 1
 
 
 def test_a_user_who_fails_everywhere_is_no_bad_node(log: Log) -> None:

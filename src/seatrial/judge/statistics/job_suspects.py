@@ -57,7 +57,7 @@ POLISHES = 3  # a bound on time
 ALIKE = 0.8  # share of the jobs of one of the accused in which another was, too
 
 # ---- what is told
-RIVAL = 3.0  # candidates that explain so little less (a factor of 20) are told beside a suspect
+RIVAL = 6.0  # candidates that explain so little less (a factor of 400) are told beside a suspect
 LATER = 3.0  # gain from which a suspect is told to be bad since some time
 RUNNERS_UP = 3
 SHARES = (1.0, 0.5, 0.1)  # of jobs that a bad node ruins, for which the reach is told

@@ -53,6 +53,7 @@ LEFT_OUT = {
 }
 OF_LIMIT = "at their time limit, where too few like them ended well"
 NOWHERE = "without known nodes"
+BACKWARDS = "that ended before they started"
 
 
 class Evidence(NamedTuple):
@@ -73,6 +74,7 @@ def evidence_of(jobs: Jobs) -> Evidence:
     left_out: Counter[str] = Counter()
     kind = kinds_of(jobs)
     sort, reasons = _sorts(jobs, kind)
+    sort[ended < started] = _NOTHING - reasons.index(BACKWARDS)
     sort[(ended == NONE) | (started == NONE)] = _NOTHING
     for code, reason in enumerate(reasons):
         number = int((sort == _NOTHING - code).sum())
@@ -139,7 +141,7 @@ def _sorts(jobs: Jobs, kind: Ints) -> tuple[Ints, list[str]]:
     """Return for each job 0 if it ended well, 1 and more (a place in SORTS) if it ended badly, and
     less than 0 if it says nothing: -1 and on are places among the reasons, which come second."""
     states = jobs.words["state"]
-    reasons = ["", *dict.fromkeys(LEFT_OUT.values()), OF_LIMIT]
+    reasons = ["", *dict.fromkeys(LEFT_OUT.values()), OF_LIMIT, BACKWARDS]
     of_state = []
     for name in states.names:
         if name == "completed":
