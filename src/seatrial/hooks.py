@@ -315,6 +315,9 @@ class StoreTable(NamedTuple):
     #: brought up to date: it fills the table with what is not there yet. "" if that of another
     #: table of the plug-in does, or ``rows``.
     fill: str = ""
+    #: ``module:function``, called in place of ``fill`` where the store cannot be written. It
+    #: returns notices of what the table does not have. "" if that is all in journals.
+    missing: str = ""
     #: The SQL of one row that is another one whenever the table's rows are: then open pages ask
     #: again. "" if no page shows them.
     news: str = ""

@@ -5,6 +5,7 @@ from pathlib import Path
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, UserJob, read_jobs
 from seatrial.results.store.ingest import synced
 from tests.plugins.usage.kept import keep
+from tests.results.store.test_ingest import open_folder, powerless  # noqa: F401
 
 JOBS = [
     UserJob(machine="harbour", job="1", submitted=100, started=150, ended=400, cores=4, user="ann"),
@@ -24,6 +25,24 @@ def test_kept_jobs_are_in_the_store(tmp_path: Path) -> None:
         assert users.are(["ann"]).tolist() == [True, False, True, False]
         chosen = read_jobs(store, Chosen(machine="harbour", since=401, until=500))
         assert chosen.numbers["cores"].tolist() == [8]
+
+
+def test_a_store_that_cannot_be_written_says_what_it_has_not(
+    open_folder: Path,  # noqa: F811
+) -> None:
+    """Its answers would leave jobs out without a word."""
+    store = open_folder / "store.sqlite"
+    keep(open_folder, JOBS[:1])
+    synced(store, open_folder).close()
+    with powerless(open_folder), synced(store, open_folder) as known:
+        assert known.notices == []
+    keep(open_folder, JOBS)
+    with powerless(open_folder), synced(store, open_folder) as behind:
+        assert len(read_jobs(behind, Chosen())) == 1
+        assert behind.left_out == [
+            f"{store}: cannot be written, and 2 imports of jobs are newer than it; "
+            "name another with --store to see all"
+        ]
 
 
 def test_jobs_hold_their_cores_between_bounds() -> None:

@@ -81,7 +81,9 @@ def seatrial_suspect_sources() -> list[SuspectSource]:
 @hookimpl
 def seatrial_tables() -> list[StoreTable]:
     return [
-        StoreTable("usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.filling:fill"),
+        StoreTable(
+            "usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.filling:fill", f"{_HERE}.filling:missing"
+        ),
         StoreTable("usage_words", f"{_HERE}.jobs:WORD_TABLE"),
         StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS", news=NEWS),
     ]

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import astuple
 
+from seatrial.errors import StoreError
 from seatrial.plugins.usage.archive import FOLDER, Archive, Damaged, Segment, archives
 from seatrial.plugins.usage.jobs import CODED, JOBS, WORD_TABLE, StoredWord, UserJob, in_table
 from seatrial.results.store.schema import Store, Writer, marks
@@ -76,11 +77,32 @@ def fill(store: Store, trials: Path) -> None:
     try:
         there = _segments(trials)
     except OSError as error:
-        store.notices.append(f"{error.filename}: cannot be read: {error.strerror}; jobs left out")
+        store.notices.append(_unreadable(error))
         return
     known = _known(store, place)
     if there != known.keys() or any(about.fault for about in known.values()):
         store.notices += _bring_up(store, trials, there, known)
+
+
+def missing(store: Store, trials: Path) -> list[str]:
+    """Return what a store that cannot be written does not have of what was imported, as notices."""
+    try:
+        there = _segments(trials)
+    except OSError as error:
+        return [_unreadable(error)]
+    try:
+        new = there - _known(store, archive_of(trials)).keys()
+    except StoreError:  # it is older than the plug-in, and has no such table
+        new = there
+    if not new:
+        return []
+    imports = "1 import of jobs is" if len(new) == 1 else f"{len(new)} imports of jobs are"
+    remedy = "name another with --store to see all"
+    return [f"{store.place}: cannot be written, and {imports} newer than it; {remedy}"]
+
+
+def _unreadable(error: OSError) -> str:
+    return f"{error.filename}: cannot be read: {error.strerror}; jobs left out"
 
 
 def archive_of(trials: Path) -> str:

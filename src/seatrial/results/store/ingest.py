@@ -105,6 +105,9 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
     if store.writable:
         for fill in filter(None, (about.fill for about in provided("seatrial_tables"))):
             load(fill)(store, trials)
+    else:
+        for missing in filter(None, (about.missing for about in provided("seatrial_tables"))):
+            store.notices += load(missing)(store, trials)
     store.left_out += store.notices[notices_before:]
     return Synced(len(counts), sum(counts))
 
