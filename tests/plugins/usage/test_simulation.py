@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seatrial.plugins.usage.simulation import (
@@ -112,11 +112,11 @@ def worlds(draw: st.DrawFn) -> tuple[list[Job], int, list[Closure]]:
     total = draw(st.integers(1, 8))
     jobs = []
     for _ in range(draw(st.integers(0, 9))):
-        run = draw(st.integers(0, 9))
+        run = draw(st.integers(0, 6))
         eligible, units = draw(st.integers(0, 25)), draw(st.integers(1, total))
         fixed = draw(st.sampled_from([-1, -1, -1, 0]))
-        jobs.append(Job(eligible, units, run, max(run, 1) + draw(st.integers(0, 5)), fixed))
-    edges = sorted(draw(st.sets(st.integers(0, 40), max_size=6)))
+        jobs.append(Job(eligible, units, run, max(run, 1) + draw(st.integers(0, 3)), fixed))
+    edges = sorted(draw(st.sets(st.integers(0, 30), max_size=6)))
     closures = [
         Closure(begin, end, draw(st.integers(UNFORESEEN, total)))
         for begin, end in zip(edges[::2], edges[1::2], strict=False)
@@ -124,7 +124,17 @@ def worlds(draw: st.DrawFn) -> tuple[list[Job], int, list[Closure]]:
     return jobs, total, closures
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
+@example(
+    # The first job that waits ends as the closure begins: the last one has room beside it.
+    ([Job(0, 3, 5, 5), Job(1, 3, 5, 5), Job(2, 1, 20, 20)], 4, [Closure(10, 20, 2)]),
+    "easy",
+)
+@example(
+    # The third job ends as the reservation begins: it leaves the last one what that can spare.
+    ([Job(0, 2, 5, 5), Job(1, 3, 5, 5), Job(2, 1, 3, 3), Job(2, 1, 20, 20)], 4, []),
+    "easy",
+)
 @given(worlds(), st.sampled_from(BACKFILLS))
 def test_jobs_start_as_the_definition_says(
     world: tuple[list[Job], int, list[Closure]], backfill: Backfill
