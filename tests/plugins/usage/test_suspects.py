@@ -13,12 +13,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from seatrial.journal.events import ScriptStarted
+from seatrial.model.codes import FAILED, PASS
 from seatrial.model.node_set import fold
 from seatrial.plugins.usage.evidence import FEW_OF_KIND, NodeSpans, kinds_of, levels_of
 from seatrial.plugins.usage.jobs import Jobs, UserJob
 from tests.plugins.usage.kept import keep
 from tests.programs import Done, Workplace, until
+from tests.results.store.trials import TrialMaker, a_case
 from tests.slurm.cluster import ClusterOptions, SlurmCluster
 
 DAY, HOUR = 86400, 3600
@@ -230,6 +234,32 @@ def test_what_cannot_be_asked_is_refused_with_a_remedy(log: Log) -> None:
         done = log.place.seatrial("suspects", *words)
         assert done.code == 2, done.said
         assert message in done.err
+
+
+def test_a_node_that_runs_accuse_too_is_marked(log: Log) -> None:
+    case = a_case(1)
+    trial = TrialMaker(log.place.trials, "t", [case], machine="frost")
+    trial.start()
+    for number in range(48):
+        run, node = f"r{number:02}", number % 12
+        trial.run(case, run, FAILED if node == 7 else PASS)
+        trial.events = [
+            replace(event, nodes=f"n{node:02}")
+            if isinstance(event, ScriptStarted) and event.run_id == run
+            else event
+            for event in trial.events
+        ]
+    trial.end()
+    log.some(300, bad=7)
+    done = log.ask("-m", "frost")
+    assert done.code == 0, done.said
+    runs, jobs = done.out.split("Jobs of everybody on frost")
+    assert "Runs of trials on frost" in runs and "n07: 4 of 4 runs" in runs
+    row = next(line for line in jobs.splitlines() if line.startswith("n07"))
+    assert row.rstrip().endswith("runs")
+    told = json.loads(log.ask("--json").out)["frost"]
+    assert told["suspects"][0]["names"] == ["n07"] == told["jobs"]["suspects"][0]["names"]
+    assert "jobs" not in json.loads(log.place.seatrial("suspects", "--json").out)["frost"]
 
 
 @given(st.lists(st.sets(st.integers(0, 130), min_size=1, max_size=20), min_size=1, max_size=8))
