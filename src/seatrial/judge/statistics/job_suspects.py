@@ -1,7 +1,7 @@
 """Find the nodes, or groups of nodes, that explain failed jobs of many users better than these
 users' own mistakes and chance do.
 
-    found = find(NodeJobs(bad, kind, ended, ...), candidates)
+    found = find(NodeJobs(bad, kind, ...), names_of_nodes, levels_of_groups)
     found.suspects[0].names, found.suspects[0].bad, found.suspects[0].p
 
 A job is bad by itself, or because of a bad node or group. *By itself*: jobs of one kind (a user's
@@ -13,7 +13,8 @@ node adds its own hazard to the jobs on it, from some time on.
 
 Candidates are added one by one, each time the one that most raises the likelihood of all outcomes;
 a failure that one of them explains accuses the others no more. Then the weakest are removed one by
-one. The cost of a set of accused is that of `suspects`, by which chance alone rarely accuses any.
+one, until each that is left explains enough beside the others: the likelihood ratio that it adds is
+an e-value, as in `suspects`, and must exceed the number of candidates over LEVEL (Bonferroni).
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ LEVELS = (0.001, 0.005, 0.02, 0.06, 0.2, 0.6, 1.8, 4.5, 8.0)
 SWITCHES = (0.003, 0.01, 0.03, 0.1)  # chances that a kind's level changes from job to job
 LONGEST = 256  # jobs of a kind after which what was learned of its level is forgotten; for speed
 LEARNED = 20_000  # jobs by which levels are learned; a bound on time
-ROUNDS = 4  # of learning; a bound on time
-MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Rounds of learning: few, so that what bad nodes do that are not accused yet passes for no level.
+ROUNDS = 4
+MIXTURES = (0.0, 0.25, 0.5, 0.75, 1.0)  # from "size does not matter" to "each node adds a risk"
 
 # Hazards that a bad node adds: it ruins 10, 18, 33, 50, 70, 86, 97 and 99.8 % of its jobs.
 HARMS = (0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 3.5, 6.0)
@@ -44,7 +46,7 @@ PARTS = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
 WHOLE = 0.7  # the odds, before any evidence, that it is the whole time
 
 WORTH = 4.0  # gain in log-likelihood from which a candidate is tried
-FURTHEST = 12  # candidates that are tried after the best set so far; a bound on time
+FURTHEST = 12  # candidates in a row that would not do alone, before no more are tried
 MAX_ACCUSED = 100
 TRIED = 4  # candidates of the largest gain whose gain is computed exactly
 MIN_JOBS = 20
@@ -253,8 +255,6 @@ class _Habits:
         self.jobs_of_kind = np.bincount(jobs.kind)
         self.chain_of = np.empty(len(jobs.bad), dtype=np.int64)
         self.chain_of[self.order] = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        hits = np.bincount(self.chain_of, jobs.bad, len(self.lengths))
-        self.failing = np.flatnonzero(hits > 0)
 
     def _cut(self, kind: Ints) -> None:
         """Cut the jobs, in the order of their kinds, into chains of LONGEST at most."""
