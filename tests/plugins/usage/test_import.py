@@ -167,6 +167,10 @@ def test_logs_that_are_none_are_refused(place: Workplace) -> None:
         done = bring(place, "swf", name)
         assert (done.code, message in done.err) == (2, True), done.said
         assert not Archive(place.trials, "pier").names()
+    for source in ("pbs", "gridengine"):
+        done = bring(place, source, "no")
+        assert (done.code, "none of " in done.err) == (2, True), done.said
+        assert not Archive(place.trials, "pier").names(), "it would be a gap since 1970"
     (place.folder / "log.swf.gz").write_bytes(gzip.compress((HEAD + SWF).encode()))
     assert bring(place, "swf", "log.swf.gz").code == 0
     done = bring(place, "swf", "when", "--start", "2001-05-01T00:00+00:00", machine="quay")

@@ -251,6 +251,7 @@ def test_jobs_that_run_count_until_they_were_asked_for(tmp_path: Path) -> None:
             UserJob(job="3", started=4_000, state="unknown", **about),
             UserJob(job="4", state="pending", **about),
             UserJob(job="5", started=2_000, ended=3_000, state="failed", **{**about, "cores": 0}),
+            UserJob(job="6", started=2_000, ended=2_000, state="unknown", **about),  # ran away
         ],
         asked=10_000 * 10**9,
     )
@@ -263,18 +264,19 @@ def test_jobs_that_run_count_until_they_were_asked_for(tmp_path: Path) -> None:
             "failed": 0,
         }
         said = " ".join(found.notes)
-        assert "1 job is said to be over without the time of the end" in said
+        assert "2 jobs are said to be over without the time of the end" in said
         assert "1 job is not over" in said and "1 job is without a number of cores" in said
         failed = answer(store, Question(by=("state",), of="failures"), Context())
         assert {row.words[0]: row.values["ended"] for row in failed.rows} == {
             "completed": 1,
-            "unknown": 1,
+            "unknown": 2,
             "failed": 1,
         }
-        assert "1 job is in an unknown state: failed or not." in failed.notes
+        assert "2 jobs are in an unknown state: failed or not." in failed.notes
         early = answer(store, Question(by=("state",), of="jobs", until=3_000), Context())
         assert {row.words[0]: row.values["jobs"] for row in early.rows} == {
             "completed": 1,
+            "unknown": 1,
             "failed": 1,
         }
         waits = answer(store, Question(by=("state",), of="waits"), Context())

@@ -221,9 +221,9 @@ class Archive:
         with self._temporary() as body:
             written = _write_body(body, jobs)
             covered, cursor = ended() if ended else (covered, about.cursor)
-            if covered is None and not written.jobs:
-                return about
             since, until = covered or (None, None)
+            if not written.jobs and not until:
+                return about
             since = written.first if since is None else since
             until = written.last + 1 if until is None else until
             about = replace(

@@ -160,7 +160,8 @@ def _with_ends(found: Found, unit: Unit) -> Found:
     began = started != NONE
     open_end = began & (ended == NONE)
     unfinished = jobs.words["state"].are(UNFINISHED)
-    lost = open_end & ~unfinished
+    no_end = jobs.words["state"].are(["unknown"]) & (started == ended)
+    lost = began & (open_end & ~unfinished | no_end)
     running = open_end & unfinished
     ended = np.where(running, found.known_until, np.where(lost, started, ended))
     if lost.any():
@@ -261,7 +262,9 @@ def parse_by(texts: Iterable[str]) -> tuple[str, ...]:
                 f"--by: jobs are not told apart by {name!r}; {_known_attributes(name)}"
             )
     if len(set(names)) != len(names) or len(names) > 2:
-        raise UsageError(f"--by: write one or two different names, such as month,size: {names}")
+        raise UsageError(
+            f"--by {','.join(names)}: write one or two different names, such as month,size"
+        )
     return names
 
 
