@@ -309,10 +309,16 @@ def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:
         assert refused.code == 2, words
         assert said in refused.err, refused.err
     assert "--to is not after --from" in add(place, "text", *about, start=END, end=START).err
-    keep(place.trials, [job(1, ended=START + 2 * HOUR)])
+    keep(
+        place.trials, [job(each, ended=START + 2 * HOUR, user=["", "ann"][each]) for each in (0, 1)]
+    )
     add(place, "earlier", *about, "--nodes", "n001", "--id", "z", start=START - HOUR)
     found = answered(place, "losses", "-m", "hopper", "--by", "incident", "--since", "2010-01-01")
-    assert [(row["incident"], row["jobs"]) for row in found["rows"]] == [("z", 1)]
+    assert [(row["incident"], row["jobs"], row["refund"]) for row in found["rows"]] == [
+        ("z", 2, None)
+    ], "without charges no refund is known: it is not 0.00"
+    table = place.seatrial("usage", "losses", "--incident", "z").out
+    assert "2 jobs of 1 user lost" in table and "0.00" not in table.split("Jobs that ran")[0]
     assert add(place, "nobody", *about, "--nodes", "n008", "--id", "y").code == 0
     nobody = place.seatrial("usage", "losses", "--incident", "y").out
     assert "y: no job that is known ran on its nodes then." in nobody

@@ -91,6 +91,10 @@ class Sum(NamedTuple):
     def plus(self, other: Sum) -> Sum:
         return Sum(*(a + b for a, b in zip(self, other, strict=True)))
 
+    def charge(self, decimals: int) -> str | None:
+        """Return the charge or refund; None where that of no job is known."""
+        return None if 0 < self.jobs == self.without else charge_text(self.steps, decimals)
+
 
 Sums = dict[tuple[str, ...], Sum]
 Rows = Sequence[tuple[tuple[str, ...], Sum]]
@@ -200,7 +204,7 @@ def sums_table(rows: Rows, told: SumColumns, decimals: int, top: int) -> Table:
             *key,
             each.jobs,
             hours_text(each.hundredths),
-            grouped(charge_text(each.steps, decimals)),
+            "unknown" if (charge := each.charge(decimals)) is None else grouped(charge),
             each.without or "",
         ]
         for key, each in shown
@@ -299,7 +303,7 @@ def _charges_record(found: Charges, asked: ChargeQuestion, total: Sum) -> dict[s
 def _charges_lines(found: Charges, asked: ChargeQuestion) -> Iterator[Sequence[object]]:
     yield *asked.by, "jobs", "core_seconds", "charge", "jobs_not_charged"
     for key, each in found.rows:
-        charged = charge_text(each.steps, found.decimals)
+        charged = each.charge(found.decimals) or ""
         yield *key, each.jobs, each.core_seconds, charged, each.without
 
 
@@ -312,7 +316,7 @@ def record_of(each: Sum, decimals: int, key: str) -> dict[str, Any]:
     return {
         "jobs": each.jobs,
         "core_seconds": each.core_seconds,
-        key: charge_text(each.steps, decimals),
+        key: each.charge(decimals),
         "jobs_without": each.without,
     }
 

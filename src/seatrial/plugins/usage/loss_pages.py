@@ -330,7 +330,7 @@ def _summary(found: Losses, total: Sum) -> str:
         loss.counted.words["user"].names[code]
         for loss in found.losses
         for code in loss.counted.words["user"].codes.tolist()
-    }
+    } - {""}
     hours = hours_text(total.hundredths)
     known = total.jobs - total.without
     refund = grouped(charge_text(total.steps, found.decimals))
@@ -386,7 +386,7 @@ def _losses_lines(found: Losses, asked: LossQuestion, rows: Rows) -> Iterator[Se
         return
     yield (*asked.by, "jobs", "core_seconds", "refund", "jobs_without_refund")
     for key, each in rows:
-        refund = charge_text(each.steps, found.decimals)
+        refund = each.charge(found.decimals) or ""
         yield (*key, each.jobs, each.core_seconds, refund, each.without)
 
 

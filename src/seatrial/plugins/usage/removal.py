@@ -28,7 +28,7 @@ from seatrial.plugins.usage.archive import (
     changing,
 )
 from seatrial.plugins.usage.gaps import minute
-from seatrial.plugins.usage.jobs import UserJob
+from seatrial.plugins.usage.jobs import UNFINISHED, UserJob
 from seatrial.plugins.usage.privacy import Audit, Pseudonyms
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
 from seatrial.units import SECOND_NS, count, seconds
@@ -81,7 +81,7 @@ def find(
                     if not keeps(about, job):
                         records += 1
                         key = (archive.machine, job.job, job.submitted, job.attempt)
-                        core_s[hash(key)] = _core_seconds(job)
+                        core_s[hash(key)] = _core_seconds(job, about.asked // SECOND_NS)
                 rows = sum(not keeps_row(about, row) for row in archive.rejects(name))
             except Damaged as error:
                 faults.append(str(error))
@@ -100,10 +100,12 @@ def _candidates(archive: Archive, name: str, needles: Sequence[bytes]) -> Iterat
                 yield decode(line)
 
 
-def _core_seconds(job: UserJob) -> int:
-    if job.started is None or job.ended is None:
+def _core_seconds(job: UserJob, asked: int) -> int:
+    """Return what a job used; of one that runs, until its record was asked for."""
+    ended = asked if job.state in UNFINISHED else job.ended
+    if job.started is None or ended is None:
         return 0
-    return max(job.ended - job.started - job.suspended_s, 0) * job.cores
+    return max(ended - job.started - job.suspended_s, 0) * job.cores
 
 
 def take_out(folders: Folders, found: Found, keeps: Keeps, keeps_row: KeepsRow) -> None:
