@@ -333,6 +333,24 @@ def test_late_changes_are_corrected_in_whatever_order_they_come(place: Workplace
     assert (first["1"]["ended"], first["2"]["state"], first["2"]["asked"]) == (150, "running", 300)
 
 
+def test_jobs_run_no_longer_than_their_file_tells(place: Workplace) -> None:
+    """A copy is written long after its jobs: those that run would count for years."""
+    head = "job,submitted,started,ended,cores,state\n"
+    for name, written, asked in (("saved.csv", 300, 300), ("copy.csv", 300 + 8 * 86400, 151)):
+        table(place, "1,100,110,150,4,ok", "2,101,120,,4,running", head=head, name=name)
+        os.utime(place.folder / name, (written, written))
+        machine = name.partition(".")[0]
+        done = bring(place, "csv", name, machine=machine)
+        assert ("its 1 job that had not ended count" in done.err) == (written != asked), done.err
+        of_machine = ("-m", machine, "--by", "state", "--format", "json")
+        rows = json.loads(place.seatrial("usage", *of_machine).out)["rows"]
+        assert {row["state"]: row["seconds"] for row in rows} == {
+            "completed": 160,
+            "running": 4 * (asked - 120),
+        }
+        assert "(0 new jobs" in bring(place, "csv", name, machine=machine).out
+
+
 def test_a_span_can_be_said_of_a_file(place: Workplace) -> None:
     """Then it covers all of it: what lies between two such files is a gap."""
     swf(place)

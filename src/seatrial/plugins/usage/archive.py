@@ -41,6 +41,7 @@ from seatrial.files import (
     sync_folder,
 )
 from seatrial.plugins.usage.jobs import UserJob
+from seatrial.units import SECOND_NS
 
 FOLDER = ".usage"  # no tag of a trial begins with a dot
 ENDING = ".gz"
@@ -152,6 +153,15 @@ class Rejects:
         return tempfile.SpooledTemporaryFile(MAX_IN_MEMORY)  # type: ignore[return-value]
 
 
+LATE_S = 7 * 86400
+
+
+def _told_by(asked: int, last: int) -> int:
+    """Return up to when, in ns, a file tells of jobs that run. One that was written long after the
+    last time in it is a copy, or old: nobody knows for how long they ran on."""
+    return asked if asked // SECOND_NS - last <= LATE_S else (last + 1) * SECOND_NS
+
+
 # ---- the archive of a machine --------------------------------------------------------------------
 
 
@@ -224,6 +234,8 @@ class Archive:
             since, until = covered or (None, None)
             if not written.jobs and not until:
                 return about
+            if covered is None and written.unfinished:
+                about = replace(about, asked=_told_by(about.asked, written.last))
             since = written.first if since is None else since
             until = written.last + 1 if until is None else until
             about = replace(

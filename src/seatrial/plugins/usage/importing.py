@@ -261,7 +261,14 @@ class _Import:
             cursor=batch.cursor,
         )
         jobs = self._wanted(batch.jobs)
-        return self.archive.write(about, jobs, batch.covered, rejects, batch.ended)
+        kept = self.archive.write(about, jobs, batch.covered, rejects, batch.ended)
+        if kept.unfinished and kept.asked < about.asked:
+            tell(
+                f"{batch.origin}: was written {minute(about.asked // SECOND_NS)}, long after the "
+                f"last time in it; its {count(kept.unfinished, 'job')} that had not ended count "
+                f"until that, {minute(kept.asked // SECOND_NS)}"
+            )
+        return kept
 
     def _wanted(self, jobs: Iterable[UserJob]) -> Iterable[UserJob]:
         """Return those jobs that are kept, as they are kept."""
