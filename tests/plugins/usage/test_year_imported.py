@@ -181,6 +181,9 @@ def test_through_slurmdbd(place: Workplace, accounted: SlurmCluster) -> None:
         accounted.run("sbatch", *array)
     for name in MACHINES:
         load(accounted, name, year.of(name))
+    # In a federation, sacct may tell the jobs of all its clusters at once.
+    accounted.run("sacctmgr", "-i", "-Q", "add", "federation", "coast", "clusters=hopper,carver")
+    accounted.run("sacctmgr", "-i", "-Q", "modify", "federation", "coast", "set", "clusters+=frost")
     place.env |= accounted.env
     for name in MACHINES:
         span = ("--since", SINCE, "--until", UNTIL)
@@ -207,6 +210,9 @@ def test_through_slurmdbd(place: Workplace, accounted: SlurmCluster) -> None:
     assert seconds_by(place, "queue", "-m", "frost") == told(sums)
     jobs = asked(place, "ask", "--by", "state", "--of", "jobs", "-m", "frost")["rows"]
     assert [(row["state"], row["jobs"]) for row in jobs] == [("completed", REALLY_RUN)]
+    members = accounted.run("sacctmgr", "-nP", "show", "federation", "format=cluster")
+    assert {"frost", *MACHINES} <= set(members.replace("|", " ").split())
+    accounted.run("sacctmgr", "-i", "-Q", "delete", "federation", "coast")
 
 
 @pytest.mark.slurm(accounting=True, hosts=True)
