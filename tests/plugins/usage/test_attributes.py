@@ -316,6 +316,7 @@ def test_a_machine_file_names_the_files_and_the_time_zone(tmp_path: Path) -> Non
     assert rows("month", "-m", "frost") == {"2011-03": 480, "2011-04": 480}
     assert rows("month", "-m", "frost", "--zone", "UTC") == {"2011-04": 960}
     assert rows("machine", "-m", "frost", "--since", "2011-04") == {"frost": 480}
+    assert rows("machine", "-m", "frost", "--since", "2011", "--until", "2012") == {"frost": 960}
     assert rows("machine", "-m", "frost", "--until", "2011-03-31T23:59:30") == {"frost": 240}
     usage["time_zone"] = "Mars/Olympus"
     place.machine.write_text(yaml.safe_dump(about))
@@ -338,6 +339,7 @@ def test_what_is_asked_wrongly_is_told_with_a_remedy(tmp_path: Path) -> None:
         (("--zone", "Mars"), "write e.g. UTC"),
         (("--since", "2011-05-01", "--until", "2011-04-01"), "name an earlier time"),
         (("--since", "2012-05-01"), "no jobs are known in this time"),
+        (("--since", "2012"), "no jobs are known in this time"),
         (("--since", "2011-13"), "is no time; write a while such as 2h"),
         (("--fields", str(tmp_path / "gone.yaml")), "gone.yaml"),
     ):

@@ -94,13 +94,15 @@ def _moment(option: str, text: str, zone: tzinfo | None) -> int:
     """Return a time in s; 0 without a text. A date is one on the clock of the time zone."""
     if not text:
         return 0
-    whole = f"{text}-01" if _MONTH.fullmatch(text) else text
+    whole = f"{text}-01" if _YEAR.fullmatch(text) else text
+    whole = f"{whole}-01" if _MONTH.fullmatch(whole) else whole
     with contextlib.suppress(ValueError, OverflowError):
         date = datetime.fromisoformat(whole)
         return int((date if date.tzinfo else date.replace(tzinfo=zone)).timestamp())
     return parsed_for(option, moment_of, whole) // SECOND_NS
 
 
+_YEAR = re.compile(r"[0-9]{4}", re.ASCII)
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}", re.ASCII)
 
 
