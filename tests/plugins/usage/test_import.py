@@ -349,6 +349,10 @@ def test_jobs_run_no_longer_than_their_file_tells(place: Workplace) -> None:
             "running": 4 * (asked - 120),
         }
         assert "(0 new jobs" in bring(place, "csv", name, machine=machine).out
+        of_span = ("--since", "1970-01-01T00:00", "--until", "1970-02-01T00:00")
+        assert "(0 new jobs" in bring(place, "csv", name, *of_span, machine=machine).out
+        again = json.loads(place.seatrial("usage", *of_machine).out)["rows"]
+        assert again == rows
 
 
 def test_a_span_can_be_said_of_a_file(place: Workplace) -> None:

@@ -221,9 +221,12 @@ class Archive:
         covered: Covered = None,
         rejects: Rejects | None = None,
         ended: Ended | None = None,
+        *,
+        of_file: bool = False,
     ) -> Segment:
         """Write a segment; return its header. ``covered``: the span that it covers, None: that of
         the times of its jobs; ``ended`` tells that span and the cursor once all jobs were taken.
+        ``of_file``: they were asked for when a file was written, which may be a copy.
         Of an anonymous one the rejected rows themselves are not kept. Nothing is written where the
         same is there already, or where there is no job and no span."""
         rejects = rejects or Rejects()
@@ -234,7 +237,7 @@ class Archive:
             since, until = covered or (None, None)
             if not written.jobs and not until:
                 return about
-            if covered is None and written.unfinished:
+            if of_file and written.unfinished:
                 about = replace(about, asked=_told_by(about.asked, written.last))
             since = written.first if since is None else since
             until = written.last + 1 if until is None else until

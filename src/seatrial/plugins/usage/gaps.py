@@ -83,7 +83,7 @@ def _spans_by_cluster(
 def uncovered(covered: Iterable[tuple[int, int]], since: int, until: int) -> list[tuple[int, int]]:
     """Return the parts of a span that no other span covers."""
     left = []
-    for first, last in sorted(covered):
+    for first, last in sorted(span for span in covered if span[0] < span[1]):
         if first > since:
             left.append((since, min(first, until)))
         since = max(since, last)

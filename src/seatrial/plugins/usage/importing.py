@@ -102,6 +102,8 @@ class Batch(NamedTuple):
     #: What takes the place of ``covered`` and ``cursor``, if they are known only when all jobs have
     #: been taken; it is called then.
     ended: Ended | None = None
+    #: Whether ``asked`` is when a file was written: of a copy that is later than what it tells.
+    of_file: bool = False
 
 
 class Source(Protocol):
@@ -261,7 +263,8 @@ class _Import:
             cursor=batch.cursor,
         )
         jobs = self._wanted(batch.jobs)
-        kept = self.archive.write(about, jobs, batch.covered, rejects, batch.ended)
+        of_file = batch.of_file
+        kept = self.archive.write(about, jobs, batch.covered, rejects, batch.ended, of_file=of_file)
         if kept.unfinished and kept.asked < about.asked:
             tell(
                 f"{batch.origin}: was written {minute(about.asked // SECOND_NS)}, long after the "

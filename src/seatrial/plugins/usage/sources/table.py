@@ -153,7 +153,7 @@ class JobTable:
             jobs = ask.of_span(self._jobs(opened.text, ask.machine, rejects))
             covered = (ask.since, ask.until)
             given = covered if covered != (None, None) else None
-            yield Batch(jobs, str(self.path), opened.written, given)
+            yield Batch(jobs, str(self.path), opened.written, given, of_file=True)
 
     def _jobs(self, text: io.TextIOWrapper, machine: str, rejects: Rejects) -> Iterator[UserJob]:
         lines = (line for _, line in lines_of(self.path, text))
