@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
@@ -268,6 +268,7 @@ def test_nothing_is_read_where_nothing_is_new(
 SPAN = st.tuples(st.integers(0, 30), st.integers(0, 30)).map(lambda span: tuple(sorted(span)))
 
 
+@example(covered=[(1, 1)], since=0, until=2)  # an import of a log that did not grow
 @given(covered=st.lists(SPAN, max_size=6), since=st.integers(0, 30), until=st.integers(0, 30))
 def test_what_is_not_covered_is_a_gap(
     covered: Sequence[tuple[int, int]], since: int, until: int
