@@ -26,6 +26,7 @@ ASKED: dict[str, list[str]] = {
     "history": ["rate", "rate --format json"],
     "variability": [TAG, f"{TAG} --json"],
     "suspects": ["", f"--trial {TAG}"],
+    "logs": [""],
     "scaling": [f"{TAG} --x p"],
     "score": [f"score.yaml {TAG}"],
     "bands": [TAG],
@@ -73,6 +74,8 @@ SILENT = {
     "store": "lists the gaps: test_store.py",
     "tune": "a tuning: test_tune.py",
     "advise": "a tuning: test_tune.py",
+    "syslog": "reads the logs of nodes",
+    "usage": "reads what others ran",
 }
 QUESTIONS = [(name, words) for name, asked in ASKED.items() for words in asked]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 
 import click
 
 from seatrial.cli import Folders
 from seatrial.cli.options import format_option
-from seatrial.cli.query_common import opened, print_page
+from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.hooks import Option, Study, load
+from seatrial.results.store.tables import Filters
 from seatrial.show.html import page_svg
 from seatrial.show.page import Page
 
@@ -25,12 +27,20 @@ def command_of(study: Study) -> click.Command:
     @click.pass_obj
     def command(folders: Folders, /, form: str, **asked: str) -> int:
         with opened(folders) as store:
+            tell_damage(store, _trials_of(asked))
             page: Page = answer(store, **asked)
         print_or_draw(page, form)
         return 0
 
     command.params[:0] = [_option(option) for option in study.options]
     return command
+
+
+def _trials_of(asked: Mapping[str, str]) -> Filters:
+    """Return which trials an answer rests on, by the options that studies have for that."""
+    return Filters(
+        trial=asked.get("trial", ""), test=asked.get("test", ""), machine=asked.get("machine", "")
+    )
 
 
 def print_or_draw(page: Page, form: str) -> None:
