@@ -245,7 +245,7 @@ def test_kinds_of_jobs_of_a_real_slurm(place: Workplace, accounted: SlurmCluster
 
     # What happens to a job before its start is in the database is not told there by itself.
     started = {f"{job}|RUNNING" for job in (again, stopped, smaller)}
-    until(lambda: started <= {*accounts().split()}, "slurmdbd has their starts", 60)
+    until(lambda: started <= {*accounts().split()}, "slurmdbd has their starts", 180)
     accounted.run("scontrol", "suspend", stopped)
     accounted.run("scontrol", "update", f"jobid={smaller}", "NumNodes=1")
     accounted.run("scontrol", "requeue", again)
@@ -258,7 +258,7 @@ def test_kinds_of_jobs_of_a_real_slurm(place: Workplace, accounted: SlurmCluster
 
     kinds = {f"{again}|REQUEUED", f"{stopped}|SUSPENDED"}
     kinds |= {f"{smaller}|{state}" for state in ("RESIZING", "RUNNING")}
-    until(lambda: kinds <= {*accounts().split()}, "slurmdbd has them", 60)
+    until(lambda: kinds <= {*accounts().split()}, "slurmdbd has them", 180)
     moment = int(time.time())
     until(lambda: time.time() > moment + 1, "what happened in this second is before now")
     bring()
@@ -271,7 +271,7 @@ def test_kinds_of_jobs_of_a_real_slurm(place: Workplace, accounted: SlurmCluster
     accounted.run("scontrol", "resume", stopped)
     accounted.run("scancel", stopped, smaller, again)
     gone = ("squeue", "-h", "-t", "all", "-o", "%T")
-    until(lambda: {*accounted.run(*gone).split()} <= OVER, "all end", 60)
+    until(lambda: {*accounted.run(*gone).split()} <= OVER, "all end", 180)
     until(lambda: "RUNNING" not in accounts() and "SUSPENDED" not in accounts(), "they are told")
     until(lambda: "CANCELLED" in accounted.run(*of_again), "its second record is told")
     bring()
