@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,8 +12,11 @@ from seatrial.hooks import FactSource, load, provided
 from seatrial.results.compare import Difference
 from seatrial.results.history import History
 from seatrial.results.selection import Side
+from seatrial.results.store import series
 from seatrial.results.store.schema import Store
-from seatrial.results.store.tables import RunOutcome
+from seatrial.results.store.tables import Filters, RunOutcome
+
+LATELY_NS = 7 * 86_400_000_000_000
 
 
 class SlowFact(Struct, frozen=True):
@@ -67,6 +71,13 @@ def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dic
             for node, sentence in sentences.items():
                 told.setdefault(node, []).append(sentence)
     return told
+
+
+def told_lately(store: Store, machine: str) -> dict[str, list[str]]:
+    """Return what is known of nodes of a machine beside its runs of the last seven days: sentences
+    by node."""
+    chosen = Filters(machine=machine, since=time.time_ns() - LATELY_NS)
+    return told_of_nodes(store, machine, series.outcomes(store, chosen))
 
 
 def slow_facts(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | None:

@@ -91,6 +91,11 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
     done = place.seatrial("syslog", "--all", finding["runs"][0])
     assert f"{HOST} -: kernel: usb 1-1: new device 7" in done.out
 
+    # Facts of the node stand beside what it logged lately.
+    assert place.seatrial("facts", "collect", "-m", str(place.machine), "--name", "f").code == 0
+    logged = f"{HOST}: system logs: memory-corrected (1 line) while"
+    assert logged in place.seatrial("facts", "diff").err
+
     # Logs that are rotated away change nothing of what is known, and no name left the journal.
     (place.folder / "messages").unlink()
     with Served(place.trials) as served:
@@ -104,12 +109,16 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
         assert words.startswith("memory-corrected (1 line) while")
         status, text = served.get("/machines/here")
         assert f"<li>{HOST}: memory-corrected (1 line) while" in text
+        until(lambda: served.json("/facts")["state"] == "judged", "the facts are judged")
+        known = served.json("/facts")
+        assert known["lately"][HOST][0].startswith("system logs: memory-corrected (1 line) while")
+        assert f"<li>{logged}" in served.get("/facts")[1]
         status, _ = served.get("/logs")
         assert status == 200
         status, text = served.get(f"/runs/t/{finding['runs'][0]}")
         assert "count them with edac-util" in text
-    assert "ann@site.org" not in place.trial().journal.read_text()
-    assert "flux capacitor" in place.trial().journal.read_text()
+    assert "ann@site.org" not in place.trial("t").journal.read_text()
+    assert "flux capacitor" in place.trial("t").journal.read_text()
 
 
 def test_logs_that_a_killed_driver_left_are_read_later(place: Workplace) -> None:

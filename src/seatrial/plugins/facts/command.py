@@ -38,6 +38,7 @@ from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
 from seatrial.plugins.facts.rates import rises, with_rates
+from seatrial.results.fact_sources import told_lately
 from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store
 from seatrial.show.text import show_minute
@@ -353,6 +354,8 @@ def diff(
     with opened(folders) as store:
         first = source_of(store, [source] if source else [], machine)
         second = source_of(store, [other], machine) if other else None
+        if not as_json:
+            _tell_lately(store, first)
     told = (first, second)
     first = first._replace(table=_only(first.table, patterns))
     _tell_missing(first)
@@ -522,6 +525,14 @@ def tell_not_asked(source: MachineFacts) -> None:
     if source.description and (left := source.not_asked):
         number = f"{count(len(left), 'node')} of {source.description.machine}"
         tell(f"{source.name}: {number} not asked: {fold(left)}")
+
+
+def _tell_lately(store: Store, source: MachineFacts) -> None:
+    """Tell on stderr what else is known of the nodes, such as what they logged lately."""
+    known = told_lately(store, source.machine) if source.machine else {}
+    for node in source.table.nodes:
+        for sentence in known.get(node, ()):
+            tell(f"{node}: {sentence}")
 
 
 def _tell_missing(source: MachineFacts) -> None:

@@ -15,6 +15,7 @@ from seatrial.plugins.facts.command import MachineFacts
 from seatrial.plugins.facts.drift import from_majority
 from seatrial.plugins.facts.rates import with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
+from seatrial.results.fact_sources import told_lately
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
@@ -48,7 +49,8 @@ class FactsFound(Struct, frozen=True, kw_only=True):
 
 class FactsPage(Struct, frozen=True, kw_only=True):
     """The answer to a query; ``state`` is "asked" (no machine is named), "none" (nobody collected
-    facts of it), "judging", "judged" or "refused" (``reason``)."""
+    facts of it), "judging", "judged" or "refused" (``reason``); ``lately`` is what else is known of
+    its nodes, such as what they logged: sentences by node."""
 
     state: str
     machines: list[str]
@@ -57,6 +59,7 @@ class FactsPage(Struct, frozen=True, kw_only=True):
     time: int = 0
     reason: str = ""
     found: FactsFound | None = None
+    lately: dict[str, list[str]] = {}
 
 
 def data(state: ServerState, query: PageQuery) -> FactsPage:
@@ -78,7 +81,8 @@ def data(state: ServerState, query: PageQuery) -> FactsPage:
     )
     if study.value is None:
         return replace(page, state=study.state, reason=study.reason)
-    return replace(page, state="judged", found=study.value)
+    lately = told_lately(state.store(), machine)
+    return replace(page, state="judged", found=study.value, lately=lately)
 
 
 def _only(names: Sequence[str]) -> str:
