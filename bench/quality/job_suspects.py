@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.quality.nodes import Random, Tally, tally
-from seatrial.judge.statistics.job_suspects import (
+from seatrial.lazy import Bools, Ints
+from seatrial.plugins.usage.job_suspects import (
     GroupLevel,
     JobSuspects,
     NodeJobs,
     find,
 )
-from seatrial.lazy import Bools, Ints
 
 DAY_S = 86400
 BLADE, CABINET = 4, 100  # nodes

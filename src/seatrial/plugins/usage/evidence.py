@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from seatrial.judge.statistics.job_suspects import GroupLevel, NodeJobs
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.model.node_set import MAX_NODES, unfold_or_empty
 from seatrial.model.topology import Topology
+from seatrial.plugins.usage.job_suspects import GroupLevel, NodeJobs
 from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs
 
 COLUMNS = (

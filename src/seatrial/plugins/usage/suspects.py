@@ -13,7 +13,6 @@ from msgspec import to_builtins
 
 from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import known_machine
-from seatrial.judge.statistics.job_suspects import JobSuspect, JobSuspects, Reach, RunnerUp, find
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.node_set import fold
 from seatrial.model.topology import Topology
@@ -27,6 +26,7 @@ from seatrial.plugins.usage.evidence import (
     levels_of,
 )
 from seatrial.plugins.usage.gaps import gaps, minute
+from seatrial.plugins.usage.job_suspects import JobSuspect, JobSuspects, Reach, RunnerUp, find
 from seatrial.plugins.usage.jobs import Chosen, Jobs, read_jobs
 from seatrial.plugins.usage.questions import machines_in
 from seatrial.plugins.usage.settings import machine_of, name_of_machine

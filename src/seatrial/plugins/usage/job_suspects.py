@@ -14,7 +14,8 @@ node adds its own hazard to the jobs on it, from some time on.
 Candidates are added one by one, each time the one that most raises the likelihood of all outcomes;
 a failure that one of them explains accuses the others no more. Then the weakest are removed one by
 one, until each that is left explains enough beside the others: the likelihood ratio that it adds is
-an e-value, as in `suspects`, and must exceed the number of candidates over LEVEL (Bonferroni).
+an e-value, as in `judge.statistics.suspects`, and must exceed the number of candidates over LEVEL
+(Bonferroni).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from bench.quality import job_suspects as quality
 from bench.quality.job_suspects import HEALTHY, World, made
 
-from seatrial.judge.statistics.job_suspects import GroupLevel, JobSuspects, NodeJobs, find
+from seatrial.plugins.usage.job_suspects import GroupLevel, JobSuspects, NodeJobs, find
 
 
 class Job(NamedTuple):
