@@ -32,6 +32,14 @@ def direction_text(text: str) -> str:
     return "no direction" if text == NO_DIRECTION else f"{text} is better"
 
 
+SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""The units of metrics that are times, each in seconds."""
+
+_DECIMAL = {f"{prefix}B": 1000.0**i for i, prefix in enumerate(("", "k", "M", "G", "T", "P"))}
+_BINARY = {f"{prefix}iB": 1024.0**i for i, prefix in enumerate("KMGTP", 1)}
+BYTES_PER_SECOND_OF = {f"{unit}/s": size for unit, size in (_DECIMAL | _BINARY).items()}
+"""The units of metrics that are rates of bytes, each in bytes per second."""
+
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)

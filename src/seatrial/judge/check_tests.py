@@ -10,6 +10,7 @@ from seatrial.judge.check_values import (
     faults_of_names,
     names_of,
 )
+from seatrial.judge.consistency import faults_of_consistency
 from seatrial.judge.metrics import faults_of_metrics
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.script_check import faults_of_script
@@ -28,10 +29,11 @@ def check_judging(suite: Suite) -> None:
         for i, check in enumerate(test.verify):
             faults_found = [*faults_of_check(check), *_faults_of_function(check, test)]
             faults_found += faults_of_script(check, Path(test.folder))
+            faults_found += faults_of_consistency(check, test)
             if written is not None:
                 faults_found += faults_of_names(check, [*test.parameter_names, *sorted(written)])
             for key, message in faults_found:
-                suite.fault(name, ["verify", i, *filter(None, [key])], message)
+                suite.fault(name, ["verify", i, *filter(None, key.split("."))], message)
             if check.name and first.setdefault(check.name, i) != i:
                 message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
                 suite.fault(name, ["verify", i, "name"], message)

@@ -179,6 +179,7 @@ KINDS = (
     "python",
     "script",
     "placement",
+    "consistent",
     *(kind.name for kind in provided("seatrial_checks")),
 )
 _SHA256 = re.compile("[0-9a-fA-F]{64}")

@@ -37,7 +37,8 @@ def find_faults(
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
     of the expressions. A finding whose code is PASS is a notice."""
-    ordered = sorted(test.verify, key=lambda check: check.exit_code is None)
+    of_output = (check for check in test.verify if check.consistent is None)  # not of its figures
+    ordered = sorted(of_output, key=lambda check: check.exit_code is None)
     if not ordered or ordered[0].exit_code is None:
         ordered.insert(0, Check(exit_code=0))
     test_folder = Path(test.folder)
@@ -232,7 +233,8 @@ def reading_limits(test: Test) -> dict[str, int]:
 
 
 def _reads_text(check: Check) -> bool:
-    return check.exit_code is None and check.file is None and check.identical is None
+    kinds = (check.exit_code, check.file, check.identical, check.consistent)
+    return all(kind is None for kind in kinds)
 
 
 # ---- file use ------------------------------------------------------------------------------------

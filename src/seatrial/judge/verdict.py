@@ -18,6 +18,7 @@ from seatrial.judge import placement
 from seatrial.judge import references as refs
 from seatrial.judge.check_values import NO_NAMES, Names
 from seatrial.judge.checks import find_faults
+from seatrial.judge.consistency import find_inconsistent
 from seatrial.judge.learning import learned_files, with_sums
 from seatrial.judge.metrics import measure
 from seatrial.judge.reading import HostFailed
@@ -84,6 +85,7 @@ def judge(
         figures, missing = measure(test, folder)
         findings += missing
         figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]
+        findings += find_inconsistent(test, _with_elapsed(figures, ran))
         complete = all(finding.code is PASS for finding in missing)
         figures, missed = _compared(figures, case, references, ran, complete)
         findings += missed
@@ -142,6 +144,13 @@ def _with_others(
     """Return the figures of a run, and those that others measured under names of their own."""
     names = {figure.name for figure in figures}
     return [*figures, *(figure for figure in others if figure.name not in names)]
+
+
+def _with_elapsed(figures: Sequence[MetricValue], ran: RunConditions) -> list[MetricValue]:
+    """Return the figures of a run with the elapsed time of its script, where that is known and no
+    metric has its name."""
+    known = [] if ran.elapsed is None else [MetricValue(ELAPSED, ran.elapsed, "s", "lower")]
+    return _with_others(figures, known)
 
 
 def _as_recorded(figure: MetricValue, recorded: Mapping[str, tuple[float, str]]) -> MetricValue:

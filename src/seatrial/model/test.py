@@ -15,6 +15,7 @@ from seatrial.model.file_model import (
     Duration,
     FileModel,
     Scalar,
+    Share,
     Size,
     Span,
     Unit,
@@ -24,7 +25,7 @@ from seatrial.model.file_model import (
 )
 from seatrial.model.identifiers import CaseOutline, show
 from seatrial.model.topology import NodeWish
-from seatrial.units import Direction, bytes_of
+from seatrial.units import Direction, bytes_of, share_of
 
 # ---- what texts must be --------------------------------------------------------------------------
 
@@ -285,6 +286,28 @@ def _is_some(written: int | str) -> None:
 SizeLimit = Annotated[Size, checked(_is_some)]
 
 
+def _is_below_all(written: int | float | str) -> None:
+    if share_of(written) >= 1:
+        raise ValueError(f"{written!r} must be less than 100%: anything would be within it")
+
+
+class Consistency(FileModel, frozen=True):
+    """Two metrics that tell of the same transfer: the time times the rate must be the size."""
+
+    time: Annotated[
+        str, filled(), doc("metric that is a time: its unit is ns, us, usec, ms, s, min or h")
+    ]
+    rate: Annotated[
+        str, filled(), doc("metric that is a rate: its unit is B/s, MB/s, GiB/s and so on")
+    ]
+    size: Annotated[SizeLimit, doc("bytes that are moved in that time")]
+    within: Annotated[
+        Share,
+        checked(_is_below_all),
+        doc("share of the size by which the product may be off"),
+    ] = Share("5%")
+
+
 @with_fields({kind.name: (kind.type | None, None) for kind in provided("seatrial_checks")})
 class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     """One condition for a right answer: exactly one of the kinds, on one file."""
@@ -336,6 +359,10 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
     memory_limit: Annotated[Size | None, doc("maximum memory of each of its processes")] = None
     placement: Annotated[
         PlacementCheck | None, doc("where threads must have been, by lines of hello or xthi")
+    ] = None
+    consistent: Annotated[
+        Consistency | None,
+        doc("time and rate among the metrics, whose product must be a size; judged after them"),
     ] = None
     size_limit: Annotated[SizeLimit | None, doc("maximum bytes read of the file")] = None
 

@@ -26,7 +26,7 @@ from seatrial.model.codes import CANCELLED, KNOWN, RECALLED, code_of
 from seatrial.model.decoding import encode
 from seatrial.model.identifiers import bindings_text, show
 from seatrial.model.machine import Toolchain
-from seatrial.model.test import Case, Check, Metric, PlacementCheck, Test
+from seatrial.model.test import Case, Check, Consistency, Metric, PlacementCheck, Test
 from seatrial.results.node_hours import NodeShares, TestShare
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.show.page import Cell, Table
@@ -49,6 +49,7 @@ _KINDS: Final = (
     "file",
     "python",
     "placement",
+    "consistent",
 )
 _LIMITS: Final = ("in_file", "size_limit")
 
@@ -191,14 +192,14 @@ def _check(check: Check) -> tuple[str, str, str, str]:
     }
     kind = next((name for name in (*_KINDS, *written) if name in written), "")
     value = written.pop(kind, "")
-    if isinstance(value, PlacementCheck):
+    if isinstance(value, PlacementCheck | Consistency):
         value = ", ".join(f"{key} {word}" for key, word in msgspec.structs.asdict(value).items())
     expected = ", ".join(f"{name.replace('_', ' ')} {_digits(x)}" for name, x in written.items())
     if is_learned(check):
         expected = "the learned checksum of the case"
     if kind == "exit_code":
         return "", "exit code", str(value), expected
-    place = "" if kind in ("file", "identical") else check.in_file
+    place = "" if kind in ("file", "identical", "consistent") else check.in_file
     return place, kind, str(value), expected
 
 
