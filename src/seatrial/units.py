@@ -219,6 +219,42 @@ def show_figure(value: float, unit: str) -> str:
     return show_number(value) + show_unit(unit)
 
 
+# ---- units of one dimension ----------------------------------------------------------------------
+#
+# 47,120 MiB/s are 49.41 GB/s. A unit that is not here is its own dimension: it is never converted.
+#
+# converted(47120, "MiB/s", "GB/s") # 49.4089; None where they are of two dimensions
+
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", 1)}
+_FLOP_RATES = ("flop/s", "Flop/s", "FLOP/s", "flops", "Flops", "FLOPS")
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_DIMENSIONS: dict[str, dict[str, float]] = {
+    "time": _TIMES,
+    "bytes": {f"{prefix}B": size for prefix, size in (_DECIMAL | _BINARY).items()},
+    "bytes per second": {f"{prefix}B/s": size for prefix, size in (_DECIMAL | _BINARY).items()},
+    "floating-point operations per second": {
+        prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _FLOP_RATES
+    },
+}
+_DIMENSION_OF = {unit: name for name, sizes in _DIMENSIONS.items() for unit in sizes}
+
+
+def converted(value: float, unit: str, into: str) -> float | None:
+    """Return a figure in another unit of the same dimension; None if there is no conversion."""
+    if unit == into:
+        return value
+    sizes = _DIMENSIONS.get(_DIMENSION_OF.get(unit, ""), {})
+    return value * (sizes[unit] / sizes[into]) if into in sizes else None
+
+
+def show_converted(value: float, unit: str, into: str) -> str:
+    """Return a figure with its unit, and in another one: ``47120 MiB/s = 49.41 GB/s``."""
+    other = converted(value, unit, into)
+    same = "" if other is None or unit == into else f" = {show_figure(other, into)}"
+    return show_figure(value, unit) + same
+
+
 def unfit(value: float) -> str:
     """Return why a figure cannot be judged; "" if it can."""
     if not math.isfinite(value):

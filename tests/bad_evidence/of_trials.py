@@ -112,10 +112,10 @@ def _(folder: Path) -> Told:
     return again(folder)
 
 
-@bad("judge again", "unit", "rate is in MB/s, but its reference in GB/s")
+@bad("judge again", "unit", "rate is in MB/s, but its reference in GB,")
 def _(folder: Path) -> Told:
     place_of(folder)
-    files(folder, r_yaml="references:\n- {test: t, metric: rate, unit: GB/s, min: 0.001}\n")
+    files(folder, r_yaml="references:\n- {test: t, metric: rate, unit: GB, min: 0.001}\n")
     return again(folder, "--references", "r.yaml")
 
 

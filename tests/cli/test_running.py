@@ -883,3 +883,42 @@ def test_a_job_cannot_write_what_only_a_driver_may(place: Workplace) -> None:
     assert told.subject == "forger"
     assert all(name in told.text for name in ("check_end", "output_remove", "trial_end"))
     place.audit()
+
+
+# ---- units of references ------------------------------------------------------------------
+
+
+def test_a_reference_in_another_unit_of_the_dimension_is_converted_and_told(
+    place: Workplace,
+) -> None:
+    place.local()
+    rate = {"find": r"write (\S+)", "unit": "MiB/s", "better": "higher"}
+    for name in ("near", "far", "least"):
+        place.test(name, "echo write 47120", metrics={"write": rate})
+    file = place.folder / "here" / "references.yaml"
+    file.parent.mkdir()
+    file.write_text(
+        "references:\n"
+        "- {test: near, metric: write, unit: GB/s, value: 50, lower: -0.02}\n"
+        "- {test: far, metric: write, unit: GB/s, value: 50, lower: -0.01}\n"
+        "- {test: least, metric: write, unit: TB/s, min: 0.05}\n"
+        "- {test: far, metric: elapsed, unit: min, max: 5}\n"
+    )
+    ran = place.run("--name", "t")
+    assert ran.code == 1, ran.said
+    assert place.verdicts()["near"] == "pass"
+    told = "write 47120 MiB/s = 49.41 GB/s is 1.2 % below its reference 50 GB/s (at most 1 % below)"
+    assert told in place.why("far")
+    assert "write 47120 MiB/s = 0.04941 TB/s is below its minimum 0.05 TB/s" in place.why("least")
+    (run,) = [e.run_id for e in place.events("t", RunJudged) if e.test == "near"]
+    assert "50 GB/s = 47684 MiB/s" in place.seatrial("show", run).said
+
+    file.write_text(
+        "references:\n"
+        "- {test: near, metric: write, unit: GB/s, value: 50}\n"
+        "- {test: far, metric: write, unit: us, max: 50}\n"
+    )
+    refused = place.run("--name", "other")
+    assert refused.code == 2
+    assert "references.yaml:3" in refused.said
+    assert "us is not of the same dimension: write of far is in MiB/s" in refused.said

@@ -15,6 +15,7 @@ from seatrial.judge.references import (
     Reference,
     References,
     bounds,
+    in_unit,
     judge,
     load,
     loads,
@@ -249,10 +250,26 @@ def test_a_bound_is_not_missed_by_rounding() -> None:
 
 
 def test_units_are_never_compared_in_silence() -> None:
-    finding = judge(MetricValue("triad", 100.0, "GB/s", "higher"), a_reference())
-    assert finding is not None
-    assert finding.code is CHECK_ERROR
-    assert finding.text.startswith("triad is in GB/s, but its reference in MB/s")
+    for unit in ("GB", "us", "GFLOP/s", "1", "GB/s/node"):
+        finding = judge(MetricValue("triad", 100.0, unit, "higher"), a_reference())
+        assert finding is not None
+        assert finding.code is CHECK_ERROR
+        assert finding.text.startswith(f"triad is in {unit}, but its reference in MB/s")
+
+
+@given(st.floats(1e-3, 1e9), st.sampled_from(["B/s", "KiB/s", "MiB/s", "GiB/s", "kB/s", "TB/s"]))
+def test_a_reference_in_another_unit_of_the_dimension_judges_alike(value: float, unit: str) -> None:
+    reference = a_reference(value=value, lower=-0.05, upper=0.1)
+    alike = in_unit(reference, unit)
+    assert alike is not None
+    assert alike.value is not None
+    assert alike.unit == unit
+    for off, word in ((0.949, "below"), (0.951, ""), (1.099, ""), (1.101, "above")):
+        figure = MetricValue("triad", alike.value * off, unit, "higher")
+        for each in (reference, alike):
+            finding = judge(figure, each)
+            assert (finding is not None) == bool(word)
+            assert finding is None or f"% {word} its reference" in finding.text
 
 
 @given(st.floats(1e-6, 1e12), st.floats(-0.99, 0), st.floats(0, 1), st.floats(-0.98, 1.98))

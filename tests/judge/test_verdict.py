@@ -158,9 +158,19 @@ def test_a_tie_and_another_unit_are_check_errors(run: Path) -> None:
     two = Reference(test="stream", metric="triad", unit="MB/s", min=2.0, where={"b": 1})
     found = judge(TEST, a_case(a=1, b=1), run, 0, References.of([one, two]))
     assert (found.code, found.figures) == (CHECK_ERROR, [TRIAD_IS])
-    other = Reference(test="stream", metric="triad", unit="GB/s", min=1.0)
+    other = Reference(test="stream", metric="triad", unit="GB", min=1.0)
     found = judge(TEST, a_case(), run, 0, References.of([other]))
     assert (found.code, found.figures) == (CHECK_ERROR, [TRIAD_IS])
+
+
+def test_a_figure_has_its_reference_in_its_own_unit(run: Path) -> None:
+    held = Reference(test="stream", metric="triad", unit="GB/s", value=5.0, lower=-0.1)
+    found = judge(TEST, a_case(), run, 0, References.of([held]))
+    (figure,) = found.figures
+    assert (found.code, figure.unit) == (PASS, "MB/s")
+    assert figure.reference == pytest.approx(5000)
+    assert figure.low == pytest.approx(4500)
+    assert figure.percent == pytest.approx(100 * (TRIAD_IS.value / 5000 - 1))
 
 
 def test_a_reference_for_a_figure_that_there_is_not(run: Path) -> None:

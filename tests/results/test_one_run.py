@@ -174,9 +174,13 @@ def test_bounds_are_told_as_bounds() -> None:
     )
 
 
-def test_another_unit_is_not_compared() -> None:
-    references = found_references("- {test: stream, metric: triad, unit: MB/s, value: 1}\n")
-    assert expected(TRIAD, case_row(), references) == Expected("1 MB/s")
+def test_another_unit_is_converted_and_another_dimension_not_compared() -> None:
+    references = found_references("- {test: stream, metric: triad, unit: MB, value: 1}\n")
+    assert expected(TRIAD, case_row(), references) == Expected("1 MB")
+    references = found_references("- {test: stream, metric: triad, unit: MB/s, min: 95000}\n")
+    found = expected(TRIAD, case_row(), references)
+    assert found is not None
+    assert (found.text, found.low, found.meets) == (">= 95000 MB/s = 95 GB/s", 95.0, False)
 
 
 def test_none_and_ambiguous_ones() -> None:

@@ -17,7 +17,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
 from seatrial.judge.check_tests import check_bounds, check_judging
-from seatrial.judge.references import Reference, load_for
+from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
 from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
 from seatrial.model.build import BuildKeys
@@ -77,7 +77,9 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     check_bounds(suite, cases, site.machine, faults)
     if faults.found:
         raise InvalidFiles(faults.texts, _meanwhile(suite, cases, asked.keyword, faults))
-    references, others = load_for(site.references, {case.test for case in cases})
+    names = {case.test for case in cases}
+    metric_units = units_of(suite.tests[name] for name in names)
+    references, others = load_for(site.references, names, metric_units)
     broken += others
     if asked.allocations > 1:
         groups = sharing_groups(suite.tests, cases, asked.together)

@@ -23,7 +23,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.metrics import figure_names
-from seatrial.judge.references import load_for
+from seatrial.judge.references import load_for, units_of
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import expand
@@ -87,7 +87,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     rules = _rules(loaded.tune, test, cases, better, at)
     faults.raise_any()
     options = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
-    references, broken = load_for(site.references, [test.name])
+    references, broken = load_for(site.references, [test.name], units_of([test]))
     prepared = Prepared(
         options, site, {test.name: test}, cases, skipped, references.entries, broken
     )

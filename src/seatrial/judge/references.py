@@ -10,9 +10,10 @@ finding = judge(figure, reference)          # None, or e.g. performance: triad .
 import contextlib
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Self
 
 from msgspec import Struct
@@ -21,11 +22,11 @@ from msgspec.structs import replace
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.model.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.model.documents import Faults, YamlNode, decode, parse, read
-from seatrial.model.figures import Finding, MetricValue
+from seatrial.model.figures import ELAPSED, Finding, MetricValue
 from seatrial.model.file_model import FileModel, Scalar, Unit, doc
 from seatrial.model.identifiers import show
-from seatrial.model.test import Case, Stage
-from seatrial.units import NO_DIRECTION, Better, show_number, show_unit
+from seatrial.model.test import Case, Metric, Stage, Test
+from seatrial.units import NO_DIRECTION, Better, converted, show_converted, show_figure
 
 DEFAULT_TOLERANCE = 0.05
 
@@ -54,8 +55,8 @@ class Reference(FileModel, frozen=True):
     unit: Annotated[
         Unit,
         doc(
-            "the metric's own unit, required with it; another unit is a `check error`, units are "
-            "never converted"
+            "unit of the numbers, required with a metric: the metric's own, or one of the same "
+            "dimension (MiB/s, GB/s; us, s), which is converted; any other is a `check error`"
         ),
     ] = ""
     file: Annotated[str, doc("file of a run that must be the same bit for bit, with sha256")] = ""
@@ -115,21 +116,39 @@ class AmbiguousReference(UsageError):
 # ---- reading ------------------------------------------------------------------------------
 
 
-def load(path: Path) -> References:
-    """Return the references of a file; none if it does not exist. Raises InvalidFiles."""
+MetricUnits = Mapping[tuple[str, str], str]  # the units of metrics, by test and metric
+NONE_KNOWN: MetricUnits = MappingProxyType({})
+
+
+def units_of(tests: Iterable[Test]) -> MetricUnits:
+    """Return the units of the metrics of tests, as far as they are known before a run."""
+    units: dict[tuple[str, str], str] = {}
+    for test in tests:
+        units[test.name, ELAPSED] = "s"
+        for name, metric in test.metrics.items():
+            if isinstance(metric, Metric):
+                units[test.name, name] = metric.unit
+    return units
+
+
+def load(path: Path, units: MetricUnits = NONE_KNOWN) -> References:
+    """Return the references of a file; none if it does not exist. Raises InvalidFiles, also where a
+    reference cannot be converted into the unit of its metric."""
     with contextlib.suppress(OSError):  # read() reports other errors
         if not path.is_symlink() and not path.exists():
             return References()
     faults = Faults()
-    return _checked(read(path, faults), faults)
+    return _checked(read(path, faults), faults, units)
 
 
-def load_for(path: Path, tests: Collection[str]) -> tuple[References, list[tuple[str, str]]]:
+def load_for(
+    path: Path, tests: Collection[str], units: MetricUnits = NONE_KNOWN
+) -> tuple[References, list[tuple[str, str]]]:
     """Return the references of a file, without those of other tests that have faults; and for each
     of those what it is and its first fault. Raises InvalidFiles for faults of these tests, or of
     the file."""
     try:
-        return load(path), []
+        return load(path, units), []
     except InvalidFiles as error:
         node = read(path, Faults())
         listed = node.child("references") if node is not None else None
@@ -137,7 +156,7 @@ def load_for(path: Path, tests: Collection[str]) -> tuple[References, list[tuple
             raise
         kept, broken = _without_faults(node, listed, tests)
         try:
-            return _checked(kept, Faults()), broken
+            return _checked(kept, Faults(), units), broken
         except InvalidFiles:
             raise error from None
 
@@ -185,13 +204,13 @@ def loads(text: str, path: Path) -> References:
     return _checked(parse(text.encode(), path, faults), faults)
 
 
-def _checked(node: YamlNode | None, faults: Faults) -> References:
+def _checked(node: YamlNode | None, faults: Faults, units: MetricUnits = NONE_KNOWN) -> References:
     file = None if node is None else decode(node, ReferencesFile, faults)
     if node is not None and file is not None:
         first: dict[object, int] = {}
         for i, reference in enumerate(file.references):
             place = node.place_of("references", i)
-            for key, message in faults_of(reference):
+            for key, message in [*faults_of(reference), *_faults_of_unit(reference, units)]:
                 at = node.place_of("references", i, key)
                 faults.add(at, f"references[{i}].{key}", message)
             same = first.setdefault(identity(reference), place.line)
@@ -220,6 +239,15 @@ def faults_of(reference: Reference) -> list[tuple[str, str]]:
     if not reference.unit.strip():
         faults.append(("unit", "is empty; write the metric's unit, 1 for none"))
     return faults
+
+
+def _faults_of_unit(reference: Reference, units: MetricUnits) -> Iterator[tuple[str, str]]:
+    """Yield that a reference cannot be converted into the unit of its metric."""
+    unit = units.get((reference.test, reference.metric), reference.unit)
+    if reference.unit.strip() and in_unit(reference, unit) is None:
+        about = f"{reference.metric} of {reference.test} is in {unit}"
+        text = f"{reference.unit} is not of the same dimension: {about}; write a unit of that"
+        yield "unit", text
 
 
 def _faults_of_choice(reference: Reference) -> Iterator[tuple[str, str]]:
@@ -384,31 +412,47 @@ def percent_off(figure: float, reference: Reference) -> float | None:
     return 100 * (figure - reference.value) / abs(reference.value)
 
 
+def in_unit(reference: Reference, unit: str) -> Reference | None:
+    """Return a reference in a metric's unit; None if its own is of another dimension."""
+    if unit == reference.unit:
+        return reference
+    if converted(1, reference.unit, unit) is None:
+        return None
+    figures = {key: getattr(reference, key) for key in ("value", "min", "max")}
+    changed = {
+        key: converted(figure, reference.unit, unit)
+        for key, figure in figures.items()
+        if figure is not None
+    }
+    return replace(reference, unit=unit, **changed)
+
+
 def judge(figure: MetricValue, reference: Reference) -> Finding | None:
     """Return a finding PERFORMANCE if the figure misses its reference, CHECK_ERROR if their units
-    differ, else None; None for a figure without a direction."""
+    are of two dimensions, else None; None for a figure without a direction."""
     if figure.better == "none":
         return None
-    name, unit = figure.name, show_unit(figure.unit)
-    if figure.unit != reference.unit:
+    name, unit = figure.name, reference.unit
+    value = converted(figure.value, figure.unit, unit)
+    if value is None:
         return Finding(
             CHECK_ERROR,
-            f"{name} is in {figure.unit}, but its reference in {reference.unit}; "
-            "they were not compared: write the reference in the metric's unit",
+            f"{name} is in {figure.unit}, but its reference in {unit}, which is not of the same "
+            "dimension; they were not compared: write the reference in the metric's unit",
         )
     low, high = bounds(reference, figure.better)
-    if low is not None and figure.value < low:
+    if low is not None and value < low:
         word, bound, limit = "below", low, "minimum"
-    elif high is not None and figure.value > high:
+    elif high is not None and value > high:
         word, bound, limit = "above", high, "maximum"
     else:
         return None
-    if math.isclose(figure.value, bound, rel_tol=1e-12):  # 0.95 * 12000 is not 5 % below 12000
+    if math.isclose(value, bound, rel_tol=1e-12):  # 0.95 * 12000 is not 5 % below 12000
         return None
-    what = f"{name} {show_number(figure.value)}{unit} is"
-    off = percent_off(figure.value, reference)
+    what = f"{name} {show_converted(figure.value, figure.unit, unit)} is"
+    off = percent_off(value, reference)
     if off is None or not reference.value:
-        return Finding(PERFORMANCE, f"{what} {word} its {limit} {show_number(bound)}{unit}")
+        return Finding(PERFORMANCE, f"{what} {word} its {limit} {show_figure(bound, unit)}")
     allowed = 100 * abs(bound - reference.value) / abs(reference.value)
-    text = f"{what} {abs(off):.1f} % {word} its reference {show_number(reference.value)}{unit}"
+    text = f"{what} {abs(off):.1f} % {word} its reference {show_figure(reference.value, unit)}"
     return Finding(PERFORMANCE, f"{text} (at most {allowed:.3g} % {word})")

@@ -169,9 +169,9 @@ def _compared(
 ) -> tuple[list[MetricValue], list[Finding]]:
     """Return the figures with their references, and the findings.
 
-    A figure in another unit than its reference gets none. There is a finding for the elapsed time
-    if no metric has that name. If the metrics are ``complete``, a reference without a figure is a
-    finding, too; otherwise nobody would notice.
+    A figure of another dimension than its reference gets none. There is a finding for the elapsed
+    time if no metric has that name. If the metrics are ``complete``, a reference without a figure
+    is a finding, too; otherwise nobody would notice.
     """
     compared: list[MetricValue] = []
     findings: list[Finding] = []
@@ -191,13 +191,15 @@ def _compared(
 
 
 def _with_reference(figure: MetricValue, reference: Reference) -> MetricValue:
-    """Return a figure with its reference; without it if their units differ."""
-    if figure.better == "none" or figure.unit != reference.unit:
+    """Return a figure with its reference in the figure's unit; without it if their units are of
+    two dimensions."""
+    alike = refs.in_unit(reference, figure.unit)
+    if figure.better == "none" or alike is None:
         return figure
-    low, high = refs.bounds(reference, figure.better)
-    percent = refs.percent_off(figure.value, reference)
+    low, high = refs.bounds(alike, figure.better)
+    percent = refs.percent_off(figure.value, alike)
     return msgspec.structs.replace(
-        figure, reference=reference.value, low=low, high=high, percent=percent
+        figure, reference=alike.value, low=low, high=high, percent=percent
     )
 
 

@@ -36,7 +36,7 @@ from seatrial.results.selection import Side
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time, TrialRow
-from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_figure
+from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_converted, show_figure
 
 _Table = Mapping[type[events.Event], tuple[type, Callable[[Any, EventRow], str]]]
 
@@ -325,17 +325,20 @@ def expected(
     if found is None:
         return None
     if found.value is not None:
-        text = show_figure(found.value, found.unit)
+        text = show_converted(found.value, found.unit, metric.unit)
     else:
         unit, limits = found.unit, ((">=", found.min), ("<=", found.max))
-        text = ", ".join(f"{sign} {show_figure(v, unit)}" for sign, v in limits if v is not None)
-    if metric.unit != found.unit:
+        text = ", ".join(
+            f"{sign} {show_converted(v, unit, metric.unit)}" for sign, v in limits if v is not None
+        )
+    alike = refs.in_unit(found, metric.unit)
+    if alike is None:
         return Expected(text)
     better = better_of(metric.better)
-    low, high = refs.bounds(found, better)
+    low, high = refs.bounds(alike, better)
     judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
-    off = refs.percent_off(metric.value, found)
-    return Expected(text, found.value, low, high, off, judged is None)
+    off = refs.percent_off(metric.value, alike)
+    return Expected(text, alike.value, low, high, off, judged is None)
 
 
 # ---- linked libraries ----------------------------------------------------------------------------

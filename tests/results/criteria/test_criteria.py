@@ -731,10 +731,16 @@ def test_a_figure_in_another_unit_than_its_reference_is_not_decided() -> None:
     story.run(0, 0, 1, figures={"triad": 100})
     story.tell(9, TrialEnded, failed=0)
     criterion = Criterion(criterion="figure_of_merit", metric="triad")
-    held = loads(REFERENCES.replace("MB/s", "GB/s"), Path("references.yaml"))
+    held = loads(REFERENCES.replace("MB/s", "GB"), Path("references.yaml"))
     (found,) = judge(criterion, story.view(references=held))
     assert (found.state, found.subject) == ("undecided", story.cases[0].name)
-    assert found.bound == "at least 95 GB/s"
+    assert found.bound == "at least 95 GB"
+    held = loads(REFERENCES.replace("MB/s", "GB/s"), Path("references.yaml"))
+    share = Criterion(criterion="figure_of_merit", metric="triad", at_least="95%")
+    for each, told in ((criterion, "at least 95000 MB/s = 95 GB/s"), (share, "95000 MB/s")):
+        (found,) = judge(each, story.view(references=held))
+        assert found.state == "not met"
+        assert told in found.bound
 
 
 # ---- what is near a bound -------------------------------------------------------------------

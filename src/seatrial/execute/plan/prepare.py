@@ -19,7 +19,7 @@ from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_pa
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
 from seatrial.execute.prepare import told_waits
 from seatrial.judge.check_tests import check_bounds
-from seatrial.judge.references import Reference, load_for
+from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import Expansion, expand
@@ -250,7 +250,8 @@ def _expected(
         return [], []
     tests = {case.test for draft in drafts for case in draft.cases}
     try:
-        references, broken = load_for(loaded.site.references, tests)
+        units = units_of(test for draft in drafts for test in draft.tests.values())
+        references, broken = load_for(loaded.site.references, tests, units)
         return references.entries, broken
     except InvalidFiles as error:
         raise InvalidFiles([*faults.texts, *error.faults]) from error

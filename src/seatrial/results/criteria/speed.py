@@ -209,8 +209,8 @@ def _judgement(
             view.references, case.test, metric, case.parameters, case.toolchain, group.stage
         )
         if criterion.at_least is not None or criterion.at_most is not None:
-            alike = reference is not None and all(f.unit == reference.unit for f in figures)
-            known = reference.value if reference and alike else None
+            alike = refs.in_unit(reference, unit) if reference and figures else reference
+            known = alike.value if alike is not None else None
             return bounds_of(criterion, known, unit), "", {}
         if reference is None:
             reason = f"there is no reference for {metric}{STAGE_WORDS[group.stage]}"
@@ -233,22 +233,24 @@ def _by_reference(
         reason = f"{criterion.metric} has no direction (better: none); give the criterion bounds"
         return undecided(criterion, reason, subject=subject)
     better = units.better_of(figure.better)
-    bounds = _bounds_by(reference, better)
-    if figure.unit != reference.unit:
+    alike = refs.in_unit(reference, figure.unit)
+    bounds = _bounds_by(alike or reference, better, reference.unit)
+    if alike is None:
         reason = f"{criterion.metric} is in {figure.unit}, but its reference in {reference.unit}"
         return undecided(criterion, reason, bounds.words, subject)
     measured = MetricValue(criterion.metric, figure.value, figure.unit, better)
     finding = refs.judge(measured, reference)
-    off = refs.percent_off(figure.value, reference)
+    off = refs.percent_off(figure.value, alike)
     numbers: Numbers = {} if off is None else {BETTER_BY: units.better_by(off, better)}
     return bounds, finding.text if finding else "", numbers
 
 
-def _bounds_by(reference: refs.Reference, better: units.Better) -> Bounds:
-    """Return the bounds of a reference's own tolerance."""
+def _bounds_by(reference: refs.Reference, better: units.Better, written: str) -> Bounds:
+    """Return the bounds of a reference's own tolerance, also in the unit that it is ``written``
+    in."""
     low, high = refs.bounds(reference, better)
     words = " and ".join(
-        f"{word} {units.show_number(side)}{units.show_unit(reference.unit)}"
+        f"{word} {units.show_converted(side, reference.unit, written)}"
         for word, side in (("at least", low), ("at most", high))
         if side is not None
     )
