@@ -176,9 +176,29 @@ def test_other_columns_and_delimiters(measured: Workplace) -> None:
     assert (given["least"], given["greatest"], rows[0]["verdict"]) == (990.0, 1010.0, "given")
 
 
+def test_given_figures_in_another_unit_of_the_dimension_are_converted_and_told(
+    measured: Workplace,
+) -> None:
+    bring(measured, FIGURES)
+    _, alike = compared(measured, "vt", "pt")
+    shutil.rmtree(measured.trials / "vt")
+    rows = "hello{size=small}@plain,rate,GB/s,1,7,0.0035\n"
+    rows += "hello{size=large}@plain,rate,kB/s,900000,3,\n"
+    assert bring(measured, rows).code == 0
+    code, found = compared(measured, "vt", "pt")
+    assert (code, [row["unit"] for row in found]) == (0, ["MB/s", "MB/s"])
+    for row, same in zip(found, alike, strict=True):
+        assert row["verdict"] == "given"
+        assert row["ratio"] == pytest.approx(same["ratio"])
+    assert found[1]["first"]["given"][0]["sd"] == pytest.approx(3.5)
+    shown = " ".join(measured.seatrial("compare", "pt", "vt").out.split())
+    assert shown.count("1 GB/s = 1000 MB/s") == 1
+    assert shown.count("kB/s = 900 MB/s") == 1
+
+
 def test_units_and_directions_that_differ_are_not_compared(measured: Workplace) -> None:
     head = "case,metric,unit,better,value,n\n"
-    rows = "hello{size=small}@plain,rate,GB/s,,1,5\nhello{size=large}@plain,rate,MB/s,lower,900,5\n"
+    rows = "hello{size=small}@plain,rate,GB,,1,5\nhello{size=large}@plain,rate,MB/s,lower,900,5\n"
     assert bring(measured, rows, head=head).code == 0
     code, found = compared(measured, "vt", "pt")
     assert (code, {row["verdict"] for row in found}) == (3, {"not compared"})

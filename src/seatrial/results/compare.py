@@ -29,7 +29,7 @@ from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.tuned import Cure, cures_of
-from seatrial.units import NO_DIRECTION, better_by, better_of, count, unfit_of
+from seatrial.units import NO_DIRECTION, better_by, better_of, count, listed, unfit_of
 
 # ---- comparison ----------------------------------------------------------------------------------
 #
@@ -187,7 +187,10 @@ def compare_sides(
     elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
     found: list[_Found] = []
     without_elapsed = 0
-    for each in paired.pairs:
+    told: dict[str, None] = {}
+    for written in paired.pairs:
+        each, changed = _in_one_unit(written)
+        told |= dict.fromkeys(changed)
         kinds = _kinds(each)
         if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
@@ -205,7 +208,7 @@ def compare_sides(
         across=paired.across,
         rows=rows,
         means=_means(rows),
-        notices=[*_notices(first, second), *_of_few(rows)],
+        notices=[*_notices(first, second), *_of_few(rows), *_of_units(list(told))],
         without_elapsed=without_elapsed,
         cures=cures_of(paired.pairs),
         doubts=_doubts(first, second, rows),
@@ -229,6 +232,28 @@ def _kinds(pair: CasePair) -> dict[str, list[Kind]]:
         for kind in case.values:
             kinds.setdefault(kind[0], {})[kind] = None
     return {name: _directed(list(found), given) for name, found in kinds.items()}
+
+
+def _in_one_unit(pair: CasePair) -> tuple[CasePair, list[str]]:
+    """Return a pair whose given figures are in the unit of those that were measured, or else of the
+    first that was given; and what was converted."""
+    units: dict[str, str] = {}
+    cases = [*pair.first, *pair.second]
+    measured = (kind for case in cases for kind in case.values if kind not in case.given)
+    for name, unit, _ in (*measured, *(kind for case in cases for kind in case.given)):
+        units.setdefault(name, unit)
+    sides: list[list[CaseRuns]] = []
+    told: list[str] = []
+    for side in (pair.first, pair.second):
+        changed = [by_case.given_in(case, units) for case in side]
+        sides.append([case for case, _ in changed])
+        told += [text for _, texts in changed for text in texts]
+    return pair._replace(first=sides[0], second=sides[1]), told
+
+
+def _of_units(told: Sequence[str]) -> list[str]:
+    """Return that given figures were converted."""
+    return [f"given figures in the unit of the others: {listed(told, 3)}"] if told else []
 
 
 def _directed(kinds: list[Kind], given: set[Kind]) -> list[Kind]:

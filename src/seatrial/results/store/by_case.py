@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.model import codes
 from seatrial.model.identifiers import show
@@ -27,7 +28,7 @@ from seatrial.results.store.tables import (
     TrialTag,
     read,
 )
-from seatrial.units import direction_text
+from seatrial.units import converted, direction_text, show_converted
 
 ELAPSED = ("elapsed", "s", "lower")
 NUMBERS = ("nodes", "tasks", "threads")  # of a case without a parameter of that name
@@ -105,6 +106,33 @@ def unlike(kinds: Collection[Kind]) -> str:
     words = (direction_text(better) if better else "not known" for _, _, better in kinds)
     directions = dict.fromkeys(words)
     return f"directions differ: {' and '.join(directions)}" if len(directions) > 1 else ""
+
+
+def given_in(case: CaseRuns, units: Mapping[str, str]) -> tuple[CaseRuns, list[str]]:
+    """Return a case with its given figures in these units, by metric, where theirs are of the same
+    dimension; and what was converted: ``50 GB/s = 47684 MiB/s``."""
+    values, given, jobs = dict(case.values), dict(case.given), dict(case.jobs)
+    told: list[str] = []
+    for kind in case.given:
+        name, unit, better = kind
+        into = units.get(name, unit)
+        factor = converted(1, unit, into)
+        if into == unit or factor is None:
+            continue
+        told += [show_converted(one.value, unit, into) for one in case.given[kind][:1]]
+        own, figures = values.pop(kind, []), given.pop(kind)
+        there = (name, into, better)
+        values[there] = [*values.get(there, ()), *(value * factor for value in own)]
+        jobs[there] = [*jobs.get(there, ()), *jobs.pop(kind, ())]
+        given[there] = [*given.get(there, ()), *(_times(one, factor) for one in figures)]
+    return replace(case, values=values, given=given, jobs=jobs), told
+
+
+def _times(one: GivenFigure, factor: float) -> GivenFigure:
+    sd, least, greatest = (
+        None if value is None else value * factor for value in (one.sd, one.least, one.greatest)
+    )
+    return GivenFigure(one.value * factor, one.n, sd, least, greatest)
 
 
 def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
