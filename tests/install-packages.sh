@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs for the tests what Debian packages: a real Slurm, the applications of suites/recipes and
-# suites/tuning, PostgreSQL, InfluxDB and a browser. No service is started.
+# suites/tuning, parallel HDF5, PostgreSQL, InfluxDB and a browser. No service is started.
 #
 #   sh tests/install-packages.sh                all
 #   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `torture`, ...
@@ -30,6 +30,11 @@ missing_applications() {
     command -v pw.x >/dev/null || printf ' quantum-espresso'
     [ -e /usr/share/espresso/pseudo/Si.pz-vbc.UPF ] || printf ' quantum-espresso-data'
     command -v mpirun.openmpi >/dev/null || printf ' openmpi-bin'
+}
+
+# Its compiler wrapper is that of suites/io; it brings Open MPI's headers, too.
+missing_hdf5() {
+    command -v h5pcc.openmpi >/dev/null || printf ' libhdf5-openmpi-dev'
 }
 
 missing_slurm() {
@@ -117,7 +122,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm gridengine recipes applications postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
+groups="slurm gridengine recipes applications hdf5 postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in
