@@ -248,6 +248,18 @@ def converted(value: float, unit: str, into: str) -> float | None:
     return value * (sizes[unit] / sizes[into]) if into in sizes else None
 
 
+_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z][A-Za-z/]*)", re.ASCII)
+
+
+def figure_of(text: str) -> tuple[float, str]:
+    """Return the number and the unit of a figure that can be converted: ``50 GB/s``. Raises
+    ValueError with a remedy."""
+    match = _WITH_UNIT.fullmatch(text.strip()[:_LONGEST_TEXT])
+    if not match or match[2] not in _DIMENSION_OF:
+        raise ValueError(f"{text[:_LONGEST_TEXT]!r} is no figure; write e.g. 95%, 12000 or 50 GB/s")
+    return float(match[1]), match[2]
+
+
 def show_converted(value: float, unit: str, into: str) -> str:
     """Return a figure with its unit, and in another one: ``47120 MiB/s = 49.41 GB/s``."""
     other = converted(value, unit, into)

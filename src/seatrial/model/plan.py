@@ -37,7 +37,7 @@ from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.model.requirements import has_partitions
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import Keep, KeepWord, QuietAnswer, Stage
-from seatrial.units import seconds, share_of
+from seatrial.units import converted, figure_of, seconds, share_of
 
 Cause = Literal[
     "node failure",
@@ -495,16 +495,22 @@ def is_relative(written: int | float | str | None) -> bool:
     return isinstance(written, str) and written.strip().endswith("%")
 
 
-def bound_of(criterion: str, written: int | float | str, metric: str = "") -> float:
+def has_unit(written: int | float | str | None) -> bool:
+    """Return whether a bound of ``figure_of_merit`` has a unit of its own: ``50 GB/s``."""
+    return isinstance(written, str) and not is_relative(written)
+
+
+def bound_of(criterion: str, written: int | float | str, metric: str = "", unit: str = "") -> float:
     """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
     may be negative for ``slowdown``; for ``mix`` of percentage points). For ``figure_of_merit`` a
     number is in the metric's own unit, and per cent are a share of its reference; of the metric
-    ``elapsed`` it may be a duration. Raises ValueError with a remedy."""
+    ``elapsed`` it may be a duration, and of others a figure that is converted into the metric's
+    ``unit`` (where that is not known, it stays in its own). Raises ValueError with a remedy."""
     quantity = kind_of(criterion).bound
     if quantity == "metric":
         if metric == ELAPSED and not is_relative(written):
             return seconds(written)
-        return share_of(written) if isinstance(written, str) else float(written)
+        return _of_metric(written, unit)
     parsers = {
         "seconds": seconds,
         "count": _whole,
@@ -517,6 +523,18 @@ def bound_of(criterion: str, written: int | float | str, metric: str = "") -> fl
     if quantity == "part" and share > 1:
         raise ValueError(f"{written!r} is more than 100 %; write e.g. 0.95 or 95%")
     return share
+
+
+def _of_metric(written: int | float | str, unit: str) -> float:
+    if not isinstance(written, str):
+        return float(written)
+    if is_relative(written):
+        return share_of(written)
+    number, own = figure_of(written)
+    figure = converted(number, own, unit or own)
+    if figure is None:
+        raise ValueError(f"{written!r} is not of the dimension of {unit}; write a unit of that")
+    return figure
 
 
 def _whole(written: int | float | str) -> float:

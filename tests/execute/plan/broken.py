@@ -534,6 +534,16 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "25: components[0].criteria[14].at_least: 9 is more than at_most, 8",
         ],
     ),
+    "units of bounds": (
+        "- component: c\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: figure_of_merit, metric: rate, at_least: 50 us, at_most: 50 furlongs}\n",
+        [
+            "11: components[0].criteria[0].at_least: "
+            "'50 us' is not of the dimension of 1/s; write a unit of that",
+            "11: components[0].criteria[0].at_most: "
+            "'50 furlongs' is no figure; write e.g. 95%, 12000 or 50 GB/s",
+        ],
+    ),
     "stages and expectations": (
         "- component: c\n  tests: [small]\n  criteria:\n"
         "    - {criterion: figure_of_merit, metric: rate, stage: full}\n"

@@ -737,10 +737,19 @@ def test_a_figure_in_another_unit_than_its_reference_is_not_decided() -> None:
     assert found.bound == "at least 95 GB"
     held = loads(REFERENCES.replace("MB/s", "GB/s"), Path("references.yaml"))
     share = Criterion(criterion="figure_of_merit", metric="triad", at_least="95%")
-    for each, told in ((criterion, "at least 95000 MB/s = 95 GB/s"), (share, "95000 MB/s")):
+    own = Criterion(criterion="figure_of_merit", metric="triad", at_least="0.2 GB/s")
+    for each, told in (
+        (criterion, "at least 95000 MB/s = 95 GB/s"),
+        (share, "95000 MB/s"),
+        (own, "at least 0.2 GB/s = 200 MB/s"),
+    ):
         (found,) = judge(each, story.view(references=held))
         assert found.state == "not met"
         assert told in found.bound
+    for written, state in (("100000 kB/s", "met"), ("0.2 GB", "undecided"), ("2 EB/s", "not met")):
+        own = Criterion(criterion="figure_of_merit", metric="triad", at_least=written)
+        (found,) = judge(own, story.view(references=held))
+        assert found.state == state
 
 
 # ---- what is near a bound -------------------------------------------------------------------

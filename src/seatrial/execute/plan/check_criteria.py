@@ -24,6 +24,7 @@ from seatrial.model.plan import (
     Criterion,
     Plan,
     bound_of,
+    has_unit,
     is_relative,
 )
 from seatrial.model.suite import Suite
@@ -153,7 +154,9 @@ def _comparable(criterion: Criterion) -> bool:
     """Return True if the two bounds of a criterion have the same unit. Those of a slowdown are a
     gain and a loss; those of a figure may be a number and a share of a reference."""
     if criterion.criterion == "figure_of_merit":
-        return is_relative(criterion.at_least) == is_relative(criterion.at_most)
+        sides = (criterion.at_least, criterion.at_most)
+        plain = criterion.metric == ELAPSED or not any(map(has_unit, sides))
+        return plain and len({is_relative(side) for side in sides}) == 1
     return criterion.criterion != "slowdown"
 
 
@@ -180,6 +183,7 @@ def _tests(
         text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
         location.fault(text, "metric")
     _directions(criterion, tests, location)
+    _units(criterion, tests, location)
 
 
 def _directions(criterion: Criterion, tests: Mapping[str, Test], location: Location) -> None:
@@ -195,6 +199,19 @@ def _directions(criterion: Criterion, tests: Mapping[str, Test], location: Locat
             if _direction(test, metric) == "none":
                 text = f"{metric} of {name} has no direction (better: none)"
                 location.fault(f"{text}; name another metric", "metric")
+
+
+def _units(criterion: Criterion, tests: Mapping[str, Test], location: Location) -> None:
+    """Check that bounds with a unit can be converted into that of the metric, where it is known."""
+    if criterion.criterion != "figure_of_merit" or criterion.metric == ELAPSED:
+        return
+    metrics = [test.metrics.get(criterion.metric) for test in tests.values()]
+    units = dict.fromkeys(metric.unit for metric in metrics if isinstance(metric, Metric))
+    for unit in units:
+        bound = partial(bound_of, criterion.criterion, metric=criterion.metric, unit=unit)
+        for key in ("at_least", "at_most"):
+            if has_unit(written := getattr(criterion, key)):
+                location.parsed(bound, written, key)
 
 
 def _match(patterns: list[str], known: list[str], noun: str, location: Location, key: str) -> None:

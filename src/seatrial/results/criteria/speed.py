@@ -134,6 +134,7 @@ def figure_of_merit(view: TrialView, criterion: Criterion) -> list[Result]:
     is compared with
 
     - a number, ``at_least: 12000``: in the metric's unit; of ``elapsed`` also a duration;
+    - a figure with a unit, ``at_least: 50 GB/s``: converted into the metric's, which is told;
     - per cent, ``at_least: 95%``: that share of the value of the machine's reference for the
       case; where lower is better, ``at_most: 105%``;
     - no bound: the reference, with its own tolerance.

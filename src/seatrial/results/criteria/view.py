@@ -14,13 +14,24 @@ from seatrial.journal.trial_life import TrialState
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.criterion_kinds import kind_of, named
+from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
-from seatrial.model.plan import WHOLE_MACHINE, Criterion, Waiver, bound_of, is_relative
+from seatrial.model.plan import WHOLE_MACHINE, Criterion, Waiver, bound_of, has_unit, is_relative
 from seatrial.model.test import Case, Stage
 from seatrial.results.node_hours import NodeShares, node_shares
 from seatrial.results.trial_history import RecordedMetric, RunHistory, TrialHistory
 from seatrial.results.utilisation import Timeline, Utilisation
-from seatrial.units import count, listed, show_number, show_seconds, show_share, show_unit, unfit_of
+from seatrial.units import (
+    count,
+    figure_of,
+    listed,
+    show_converted,
+    show_number,
+    show_seconds,
+    show_share,
+    show_unit,
+    unfit_of,
+)
 
 STAGE_WORDS = {"": "", "alone": " alone", "full": " at full machine"}
 MAX_SILENT = 5  # nodes that are named
@@ -366,11 +377,14 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
     is in the metric's ``unit``, and per cent (``95%``) are of its reference's value. Raises
     ValueError with a remedy."""
     name = criterion.criterion
-    least = _side(criterion, criterion.at_least, reference)
-    most = _side(criterion, criterion.at_most, reference)
-    words = [f"at least {show_value(name, least, unit)}"] if least is not None else []
+    least = _side(criterion, criterion.at_least, reference, unit)
+    most = _side(criterion, criterion.at_most, reference, unit)
+    words = []
+    if least is not None:
+        words.append(f"at least {_shown_side(criterion, criterion.at_least, least, unit)}")
     if most is not None:
-        shown = show_value(name, most, unit) if name != "slowdown" else f"{most + 0.0:.3g} % loss"
+        shown = _shown_side(criterion, criterion.at_most, most, unit)
+        shown = shown if name != "slowdown" else f"{most + 0.0:.3g} % loss"
         words.append(f"at most {shown}")
     if name == "slowdown":  # the smallest gain and the largest loss: two lower bounds of the value
         lower = [bound for bound in (least, most and -most) if bound is not None]
@@ -378,14 +392,29 @@ def bounds_of(criterion: Criterion, reference: float | None = None, unit: str = 
     return Bounds(least, most, " and ".join(words))
 
 
+def _shown_side(
+    criterion: Criterion, written: str | int | float | None, side: float, unit: str
+) -> str:
+    """Return a bound, also as it is written where that is in another unit: ``50 GB/s = 47684
+    MiB/s``."""
+    name = criterion.criterion
+    if name != "figure_of_merit" or criterion.metric == ELAPSED or not has_unit(written):
+        return show_value(name, side, unit)
+    number, own = figure_of(str(written))
+    return show_converted(number, own, unit or own)
+
+
 def _side(
-    criterion: Criterion, written: str | int | float | None, reference: float | None
+    criterion: Criterion,
+    written: str | int | float | None,
+    reference: float | None,
+    unit: str,
 ) -> float | None:
     name = criterion.criterion
     if written is None:
         return None
     if name != "figure_of_merit" or not is_relative(written):
-        return bound_of(name, written, criterion.metric) * (100 if name == "slowdown" else 1)
+        return bound_of(name, written, criterion.metric, unit) * (100 if name == "slowdown" else 1)
     if reference is None:
         raise ValueError(f"{written!r} is of a reference in the same unit, and there is none")
     return bound_of(name, written) * reference
