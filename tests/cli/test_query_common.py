@@ -320,7 +320,7 @@ def test_show_puts_references_beside_figures(tmp_path: Path) -> None:
         "figure value better reference better by",
         "triad 5700 MB/s higher 6000 MB/s -5.0 %",
         "copy 4500 MB/s higher >= 4000 MB/s, <= 5000 MB/s",
-        "scale 5 MB/s higher 5 GB/s",
+        "scale 5 MB/s higher 5 GB/s = 5000 MB/s -99.9 %",
         "add 5 MB/s higher ambiguous",
         "free 1 MB/s higher",
     ):

@@ -91,7 +91,8 @@ def test_figures_against_references(tmp_path: Path, seatrial: Command) -> None:
     assert triad["state"] == "not met"
     assert triad["better by"] == pytest.approx(-6.65)
     assert (found["copy"]["state"], found["copy"]["reference"]) == ("met", None)
-    assert "its reference in GB/s" in found["scale"]["why"]
+    assert found["scale"]["state"] == "not met"
+    assert "5 MB/s = 0.005 GB/s is 99.9 % below its reference" in found["scale"]["why"]
     assert found["never"]["n"] == 0
     assert "neither is more specific" in found["add"]["why"]
 
