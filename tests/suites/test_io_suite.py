@@ -26,6 +26,9 @@ def here(place: Workplace) -> Workplace:
     chain = {"cflags": "-O1 -std=c11", "launcher": {**launcher, "options": options}}
     place.local(cores=4, toolchains={"debian": chain})
     (place.folder / "data").mkdir()
+    # An mpirun that ends removes the folder that others of the same user begin in.
+    (place.folder / "tmp").mkdir()
+    place.env["TMPDIR"] = str(place.folder / "tmp")
     return place
 
 
