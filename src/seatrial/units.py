@@ -32,14 +32,6 @@ def direction_text(text: str) -> str:
     return "no direction" if text == NO_DIRECTION else f"{text} is better"
 
 
-SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-"""The units of metrics that are times, each in seconds."""
-
-_DECIMAL = {f"{prefix}B": 1000.0**i for i, prefix in enumerate(("", "k", "M", "G", "T", "P"))}
-_BINARY = {f"{prefix}iB": 1024.0**i for i, prefix in enumerate("KMGTP", 1)}
-BYTES_PER_SECOND_OF = {f"{unit}/s": size for unit, size in (_DECIMAL | _BINARY).items()}
-"""The units of metrics that are rates of bytes, each in bytes per second."""
-
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
@@ -221,18 +213,26 @@ def show_figure(value: float, unit: str) -> str:
 
 # ---- units of one dimension ----------------------------------------------------------------------
 #
-# 47,120 MiB/s are 49.41 GB/s. A unit that is not here is its own dimension: it is never converted.
+# 47,120 MiB/s are 49.41 GB/s. A unit that is not here is its own dimension: it is never converted,
+# such as KB, which is 1,000 bytes in some programs and 1,024 in others.
 #
 # converted(47120, "MiB/s", "GB/s") # 49.4089; None where they are of two dimensions
 
-_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", 1)}
+_BYTES = {f"{prefix}B": size for prefix, size in (_DECIMAL | _BINARY).items()}
 _FLOP_RATES = ("flop/s", "Flop/s", "FLOP/s", "flops", "Flops", "FLOPS")
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""The units of metrics that are times, each in seconds."""
+
+BYTES_PER_SECOND_OF = {f"{unit}/s": size for unit, size in _BYTES.items()}
+"""The units of metrics that are rates of bytes, each in bytes per second."""
+
 _DIMENSIONS: dict[str, dict[str, float]] = {
-    "time": _TIMES,
-    "bytes": {f"{prefix}B": size for prefix, size in (_DECIMAL | _BINARY).items()},
-    "bytes per second": {f"{prefix}B/s": size for prefix, size in (_DECIMAL | _BINARY).items()},
+    "time": SECONDS_OF,
+    "bytes": _BYTES,
+    "bytes per second": BYTES_PER_SECOND_OF,
     "floating-point operations per second": {
         prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _FLOP_RATES
     },
