@@ -166,13 +166,21 @@ name_option = click.option(
 )
 
 
-machine_option = click.option(
-    "-m",
-    "--machine",
-    envvar="SEATRIAL_MACHINE",
-    shell_complete=complete("machines"),
-    default=lambda: setting("machine") or None,
-    help="Machine, by name or file; default: `seatrial config machine`, else this host.",
+def machine_named(help: str) -> Callable[..., Any]:
+    """Return the option of a machine, by name or file; None where neither it, the environment nor
+    `seatrial config` names one."""
+    return click.option(
+        "-m",
+        "--machine",
+        envvar="SEATRIAL_MACHINE",
+        shell_complete=complete("machines"),
+        default=lambda: setting("machine") or None,
+        help=help,
+    )
+
+
+machine_option = machine_named(
+    "Machine, by name or file; default: `seatrial config machine`, else this host."
 )
 
 

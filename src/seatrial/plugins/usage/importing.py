@@ -30,13 +30,12 @@ import click
 
 from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT, complete, together, value_option
+from seatrial.cli.options import MOMENT, machine_named, together, value_option
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError, suggest
 from seatrial.escaping import plain_line
 from seatrial.model.file_model import NAME
 from seatrial.model.machine_file import described
-from seatrial.model.settings import setting
 from seatrial.plugins.usage.archive import (
     Archive,
     Covered,
@@ -119,14 +118,7 @@ class Source(Protocol):
 
 
 import_options = together(
-    click.option(
-        "-m",
-        "--machine",
-        envvar="SEATRIAL_MACHINE",
-        shell_complete=complete("machines"),
-        default=lambda: setting("machine") or None,
-        help="Machine on which the jobs ran, by name or file.",
-    ),
+    machine_named("Machine on which the jobs ran, by name or file."),
     value_option(
         "--since",
         "TIME",

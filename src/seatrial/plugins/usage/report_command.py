@@ -7,12 +7,11 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, complete, path_option, text_option, value_option
+from seatrial.cli.options import Parsed, machine_named, path_option, text_option, value_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.files import replace_file
-from seatrial.model.settings import setting
 from seatrial.plugins.usage.attributes import context_of
 from seatrial.plugins.usage.document import document_html, document_markdown
 from seatrial.plugins.usage.question_commands import parse_edges
@@ -27,14 +26,7 @@ _FORMS = {".html": document_html, ".htm": document_html, ".md": document_markdow
 
 @click.command("report")
 @click.argument("period", metavar="YEAR|MONTH")
-@click.option(
-    "-m",
-    "--machine",
-    envvar="SEATRIAL_MACHINE",
-    shell_complete=complete("machines"),
-    default=lambda: setting("machine") or None,
-    help="Machine, by name or file.",
-)
+@machine_named("Machine, by name or file.")
 @path_option(
     "-o",
     "--output",
