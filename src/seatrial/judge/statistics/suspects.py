@@ -85,7 +85,7 @@ def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None 
     """
     bad = sum(job.bad for job in jobs)
     table = _Table(jobs, groups or {})
-    if reason := _too_little(len(jobs), bad, len(table.names)):
+    if reason := too_little("run", MIN_RUNS, len(jobs), bad, len(table.names)):
         return Suspects([], len(jobs), bad, bad, len(table.names), reason)
     model = _Model(table)
     accused = model.best()
@@ -98,14 +98,15 @@ def find(jobs: Sequence[RunOnNodes], groups: Mapping[str, Sequence[str]] | None 
     )
 
 
-def _too_little(runs: int, bad: int, candidates: int) -> str:
-    """Return why nothing can be concluded, or ""."""
-    if runs < MIN_RUNS:
-        return f"{runs} runs: chance cannot be told from cause in fewer than {MIN_RUNS}"
-    if bad in (0, runs):
-        return f"{'none' if not bad else 'all'} of the {runs} runs are bad: nothing to compare with"
+def too_little(noun: str, least: int, number: int, bad: int, candidates: int) -> str:
+    """Return why nothing can be concluded from so many runs or jobs (the ``noun``), or ""."""
+    if number < least:
+        return f"{number} {noun}s: chance cannot be told from cause in fewer than {least}"
+    if bad in (0, number):
+        which = "all" if bad else "none"
+        return f"{which} of the {number} {noun}s are bad: nothing to compare with"
     if candidates < 2:
-        return "all runs had the same nodes: they cannot be told apart"
+        return f"all {noun}s had the same nodes: they cannot be told apart"
     return ""
 
 

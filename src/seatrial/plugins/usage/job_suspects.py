@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.judge.statistics.suspects import LEVEL
+from seatrial.judge.statistics.suspects import LEVEL, too_little
 from seatrial.lazy import Bools, Floats, Ints, np
 
 # Hazards of a job by itself that its kind may have: 0.1, 0.5, 2, 6, 18, 45, 83, 99 and 99.97 %.
@@ -610,7 +610,7 @@ def find(
     """
     bad = int(jobs.bad.sum())
     candidates = _Candidates(jobs, names, levels)
-    if reason := _too_little(len(jobs.bad), bad, candidates.count):
+    if reason := too_little("job", MIN_JOBS, len(jobs.bad), bad, candidates.count):
         return JobSuspects([], [], [], len(jobs.bad), bad, bad, 0, 0, [], candidates.count, reason)
     model = _Model(jobs, candidates, _scales(jobs, blame))
     accused, state = model.best()
@@ -628,17 +628,6 @@ def find(
         hours=model.hours,
         candidates=candidates.count,
     )
-
-
-def _too_little(jobs: int, bad: int, candidates: int) -> str:
-    """Return why nothing can be concluded, or ""."""
-    if jobs < MIN_JOBS:
-        return f"{jobs} jobs: chance cannot be told from cause in fewer than {MIN_JOBS}"
-    if bad in (0, jobs):
-        return f"{'none' if not bad else 'all'} of the {jobs} jobs are bad: nothing to compare with"
-    if candidates < 2:
-        return "all jobs had the same nodes: they cannot be told apart"
-    return ""
 
 
 def _suspect(model: _Model, state: _State, one: _Accused) -> JobSuspect:
