@@ -27,7 +27,7 @@ from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.systemlogs.reading import rules_for
 from seatrial.plugins.systemlogs.shapes import grouped
 from seatrial.results.compare import Difference
-from seatrial.results.fact_sources import SlowFacts
+from seatrial.results.fact_sources import LATELY_NS, SlowFacts
 from seatrial.results.history import History
 from seatrial.results.selection import Side
 from seatrial.results.store.schema import Store, marks
@@ -45,7 +45,6 @@ MAX_LINKS = 3  # runs of a row
 MAX_FAULTS = 10
 MAX_HOURS, MAX_NODES = 72, 60  # of the chart
 MAX_RULES = 3  # of a node, in a sentence
-LATELY_S = 7 * 86400
 _LEFT, _CELL_HEIGHT = 90.0, 16.0
 
 _JUDGED_BAD = "runs that did not pass"
@@ -708,5 +707,5 @@ def _by_node(findings: Iterable[Finding]) -> dict[str, str]:
 def on_machine(state: ServerState, view: View) -> dict[str, dict[str, str]]:
     """Return what the page of a machine shows of system logs: what its nodes logged lately."""
     store = state.store()
-    since = int(time.time()) - LATELY_S
+    since = (time.time_ns() - LATELY_NS) // SECOND_NS
     return {"logged": _by_node(_findings(store, runs_read(store, view.name, since)))}
