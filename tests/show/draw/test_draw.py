@@ -400,6 +400,23 @@ def test_bars_are_as_wide_as_they_are_asked_to_be() -> None:
         assert 0.7 * width < max(ends) < width
 
 
+def test_labels_of_an_axis_do_not_overlap_at_its_end() -> None:
+    """The last one is moved inwards, so that the whole of it is in the figure."""
+    svg = ET.fromstring(
+        bars(
+            [Bar("05", [119345449], "119,345,449")], title="t", parts=["a"], colours=[1], width=400
+        )
+    )
+    labels = [
+        (float(e.get("x") or 0), e.text or "")
+        for e in svg.iter("text")
+        if (e.text or "").replace(",", "").isdigit() and e.get("text-anchor") == "middle"
+    ]
+    assert len(labels) > 1
+    for (left, one), (right, other) in pairwise(labels):
+        assert right - left >= (width_of(one) + width_of(other)) / 2
+
+
 def test_bars_without_numbers_are_left_out_and_it_is_told() -> None:
     rows = [Bar("a", [2, 1], "3"), Bar("b", [], ""), Bar("c", [1, math.nan], "")]
     svg = bars(rows, title="t", parts=["x", "y"], colours=[1, 2])

@@ -528,18 +528,22 @@ def upright(scale: Scale, box: Box) -> list[Markup]:
 
 def level(axis: Axis, scale: Scale, box: Box, grid: bool = False) -> list[Markup]:
     """Return a horizontal axis: its line, ticks, labels that do not overlap, and its title."""
-    shown = apart(scale.ticks, lambda label: width_of(label) + 8)
+
+    def held(at: float, label: str) -> float:
+        """Return where the middle of a label is, that the whole of it is in the figure."""
+        half = width_of(label) / 2
+        return min(max(at, half), box.right + 10 - half)
+
+    places = [(held(at, label), label) for at, label in scale.ticks]
+    kept = apart(places, lambda label: width_of(label) + 8)
+    shown = [tick for tick, place in zip(scale.ticks, places, strict=True) if place in kept]
     top = box.top if grid else box.bottom
     marks = "".join(f"M{at:.1f} {top:.1f}V{box.bottom + 4:.1f}" for at, _ in shown)
     parts = [
         stroke(marks, "grid" if grid else "axis"),
         stroke(f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}", "axis"),
     ]
-    labels = []
-    for at, label in shown:
-        half = width_of(label) / 2
-        x = min(max(at, half), box.right + 10 - half)
-        labels.append(words(label, x, box.bottom + 16, anchor="middle"))
+    labels = [words(label, x, box.bottom + 16, anchor="middle") for x, label in kept]
     parts.append(tag("g", *labels, fill=ink("muted")))
     if axis.words:
         middle = (box.left + box.right) / 2
