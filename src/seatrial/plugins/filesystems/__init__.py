@@ -1,0 +1,25 @@
+"""File systems: what was promised of them, and what is found."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from seatrial.hooks import Key, hookimpl
+from seatrial.model.file_model import doc
+from seatrial.plugins.filesystems.promised import Advertised, AdvertisedName
+
+
+@hookimpl
+def seatrial_keys() -> list[Key]:
+    servers = doc("its object servers, as they were bought; 0: not told", ge=0)
+    targets = doc("its object targets, likewise; 0: not told", ge=0)
+    figures = doc(
+        "what was promised of it, by the names of metrics: `{write: 50 GB/s, creates: 50000 1/s}`. "
+        "Tables show what share of it the metrics reach of tests that run on it"
+    )
+    advertised = Annotated[dict[AdvertisedName, Advertised], figures]
+    return [
+        Key("file_system", "servers", Annotated[int, servers], 0, of_runs=False),
+        Key("file_system", "object_targets", Annotated[int, targets], 0, of_runs=False),
+        Key("file_system", "advertised", advertised, {}, of_runs=False),
+    ]
