@@ -384,6 +384,7 @@ _former_flags = options.together(
 @options.status_format_option
 @options.no_lines_option
 @click.option("--rebuild", is_flag=True, help="Build anew what begins, whatever builds are shared.")
+@options.consent_option
 @click.option("--supervise", "supervised", is_flag=True, help="Start the driver again if it dies.")
 @_former_flags
 def run(
@@ -393,6 +394,7 @@ def run(
     form: str,
     quiet: bool,
     rebuild: bool,
+    consent: tuple[str, ...],
     supervised: bool,
     **chosen: Any,
 ) -> int:
@@ -431,7 +433,7 @@ def run(
         return code
     if supervised:
         return supervise.supervise(folders, chosen["path"], chosen["name"])
-    acceptance = plan_acceptance.Acceptance(folders, **chosen, rebuild=rebuild)
+    acceptance = plan_acceptance.Acceptance(folders, **chosen, rebuild=rebuild, consent=consent)
     return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
 
 

@@ -239,6 +239,12 @@ plan_argument = together(
     click.pass_obj,
 )
 by_option = list_option("--by", "NAME", "Who; may be repeated.", required=True)
+consent_option = list_option(
+    "--consent",
+    "consent",
+    "NAME",
+    "Who consents that harmful tests run; two people on a machine in production. May be repeated.",
+)
 comment_option = text_option("--comment", "TEXT", "A remark.")
 again_option = text_option("--again", "TEXT", "Why it replaces an earlier one.")
 status_format_option = format_option("table", "json", help="How the status is shown.")

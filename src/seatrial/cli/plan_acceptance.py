@@ -17,6 +17,7 @@ from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.errors import UsageError
 from seatrial.execute import plan_trials
+from seatrial.execute.creation import require_consent
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.plan import prepare
 from seatrial.execute.plan.component_tests import place_of, together
@@ -46,7 +47,8 @@ Proofs = Mapping[str, Sequence[EvidenceStatus]]
 class Acceptance(OfPlan):
     """The chosen components and phases of a plan (none: all), with their trials. ``name`` stands
     for the plan's in the trials' tags. With ``rebuild`` the trials that begin take no build from
-    other trials. Raises InvalidFiles with every fault, and UsageError."""
+    other trials; ``consent``: who consented to harmful tests. Raises InvalidFiles with
+    every fault, and UsageError."""
 
     def __init__(
         self,
@@ -59,9 +61,11 @@ class Acceptance(OfPlan):
         with_builds: bool = True,
         with_documents: bool = True,
         rebuild: bool = False,
+        consent: Sequence[str] = (),
     ) -> None:
         super().__init__(folders, path, name, components, phases)
         self._with_builds, self._rebuild = with_builds, rebuild
+        self._consent = consent
         # plain: the user's own plan
         self._text = path.read_bytes() if path.is_file() else b""
         self.prepared = prepare_plan(path, components, phases, with_builds, with_documents)
@@ -127,6 +131,7 @@ class Acceptance(OfPlan):
         if any(answered):  # requests that came too late for a driver
             trials = self._trials()
         self._require_unchanged(trials)
+        self._require_consent(trials)
         groups = list(together(trials, lambda each: place_of(each[0].component, each[0].phase)))
         for number, group in enumerate(groups):
             folders = [
@@ -171,7 +176,9 @@ class Acceptance(OfPlan):
         part = next((each for each in self.prepared.parts if each.tag == part.tag), part)
         require_chosen(self.prepared.plan.machine or None, "machine:")
         require_scheduler(part.machine)
-        return plan_trials.begin(self.folders.trials, self.prepared, part, self.name, self._rebuild)
+        return plan_trials.begin(
+            self.folders.trials, self.prepared, part, self.name, self._rebuild, self._consent
+        )
 
     def _drive(self, folders: Sequence[TrialFolder], quiet: bool) -> bool:
         """Drive trials, several at once. Return True if all are complete."""
@@ -190,6 +197,12 @@ class Acceptance(OfPlan):
             anew = "  (begins it anew)" if plan_trials.state_of(folder) == "abandoned" else ""
             click.echo(f"next   {self.command()}{anew}")
         return outcome.complete
+
+    def _require_consent(self, trials: Iterable[_PartTrial]) -> None:
+        """Require consent to the harmful tests of all that begins, before anything runs."""
+        for part, trial in trials:
+            if trial is None or trial.state == "abandoned":
+                require_consent(part.tests, part.machine, self._consent)
 
     def _require_unchanged(self, trials: Sequence[_PartTrial]) -> None:
         """Raise UsageError if the plan of a trial that people stopped has changed. The trial keeps

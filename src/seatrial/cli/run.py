@@ -69,6 +69,7 @@ from seatrial.show.text import folded
     is_flag=True,
     help="Write the scripts, submit nothing; `seatrial resume` would then run them.",
 )
+@options.consent_option
 @options.alert_option
 @options.fail_on_option
 @options.require_references_option

@@ -16,6 +16,7 @@ from seatrial.escaping import plain, plain_line
 from seatrial.execute import kept_files
 from seatrial.execute.compilers import PACKAGES, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_record import Record
 from seatrial.judge.reading import head, tail
 from seatrial.judge.references import References
 from seatrial.model.codes import BUILD_FAILED
@@ -71,7 +72,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
             "case": export.record(case),
             "compilers": versions_of(built),
             "package": _package(built),
-            "launcher": msgspec.to_builtins(_launched(trial, found, case)),
+            "launcher": msgspec.to_builtins(_launched(_record_of(trial), found, case)),
             "modules": one_run.modules_of(events).split(),
             "gpus": one_run.gpus_of(events),
             "former_verdict": former and export.record(former),
@@ -103,7 +104,8 @@ def _head(
     events: Sequence[EventRow],
     built: Mapping[str, str],
 ) -> str:
-    how = _launched(trial, run, case)
+    record = _record_of(trial)
+    how = _launched(record, run, case)
     brief = bool(run.why) and "\n" not in run.why
     lines = (
         ("run", f"{run.trial}/{run.run_id}" + (", rehearsed" if run.rehearsed else "")),
@@ -115,6 +117,7 @@ def _head(
         ("its line" if run.cause else "last line", run.cause_line),
         ("advice", run.advice),
         ("it was", _former(former) if former else ""),
+        ("harmful", _consent(record, run.test)),
         ("machine", trial.machine),
         ("asked", _asked(case)),
         ("pinned to", case.node),
@@ -149,11 +152,21 @@ def _asked(case: CaseRow) -> str:
     return ", ".join(resources)
 
 
-def _launched(trial: TrialRow, run: RunRow, case: CaseRow) -> "one_run.Launched":
+def _record_of(trial: TrialRow) -> Record | None:
     try:
-        record = TrialFolder(Path(trial.path)).record()
+        return TrialFolder(Path(trial.path)).record()
     except TrialError:
-        record = None
+        return None
+
+
+def _consent(record: Record | None, test: str) -> str:
+    """Return who consented that a harmful test ran; "" of one that is not."""
+    if record is None or test not in record.tests or not record.tests[test].harmful:
+        return ""
+    return f"with the consent of {', '.join(record.asked.consent) or 'nobody'}"
+
+
+def _launched(record: Record | None, run: RunRow, case: CaseRow) -> "one_run.Launched":
     job = head(Path(run.path) / "job.sh", MAX_SCRIPT_BYTES) if run.path else None
     return one_run.launched(record, case, job.text if job else "")
 

@@ -6,7 +6,13 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.best import print_advice, print_rehearsal, print_status
-from seatrial.cli.options import alert_option, format_option, machine_option, quiet_option
+from seatrial.cli.options import (
+    alert_option,
+    consent_option,
+    format_option,
+    machine_option,
+    quiet_option,
+)
 from seatrial.cli.query_common import tell_damaged_journal
 from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
@@ -45,6 +51,7 @@ from seatrial.units import show_seconds
     metavar="PERCENT",
     help="Rehearsal: spread of the runs of one setting on the same nodes.",
 )
+@consent_option
 @alert_option
 @quiet_option
 @format_option("table", "json")
@@ -59,6 +66,7 @@ def command(
     rehearse: bool,
     seeds: int,
     noise: float,
+    consent: tuple[str, ...],
     alert: str,
     quiet: bool,
     form: str,
@@ -89,7 +97,7 @@ def command(
 
     require_chosen(machine, "-m")
     require_scheduler(prepared.prepared.site.machine)
-    record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]))
+    record = prepared.record(tag or new_tag(folders.trials, [prepared.tune.tune]), consent)
     folder = create(folders.trials, record, prepared.cases)
     _tell_notes(prepared, record)
     outcome = drive(folder, folders, quiet, alert=alert)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -53,10 +53,11 @@ from seatrial.files import (
 )
 from seatrial.hooks import load, provided
 from seatrial.model.decoding import encode
+from seatrial.model.machine import Machine
 from seatrial.model.plan import Deck
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.test import Case, Input, Test
-from seatrial.units import show_seconds
+from seatrial.units import listed, show_seconds
 
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
 _MAKING = ".making-"
@@ -66,9 +67,12 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     """Create the folder of a trial, complete or not at all. Raises UsageError for a tag that exists
-    or cannot be the name of a folder, TrialError where the folder cannot be created."""
+    or cannot be the name of a folder, and for harmful tests without consent; TrialError where the
+    folder cannot be created."""
     if not _TAG.fullmatch(record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
+    if not (record.rehearsed or record.given or record.imported):
+        require_consent(record.tests, record.machine, record.asked.consent)
     folder = TrialFolder(trials / record.tag)
     require_plain(folder.path)
     first = not trials.exists()
@@ -115,6 +119,23 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             f"{remedy(error)}, or name another place with --trials"
         ) from error
     return folder
+
+
+def require_consent(tests: Mapping[str, Test], machine: Machine, consent: Sequence[str]) -> None:
+    """Require that people consented to the harmful ones of tests: one person, two on a machine on
+    which users work. Raises UsageError."""
+    harmful = sorted(name for name, test in tests.items() if test.harmful)
+    given = {" ".join(name.split()).casefold() for name in consent} - {""}
+    if not harmful or len(given) >= 1 + machine.production:
+        return
+    who, where = "a person", machine.machine
+    if machine.production:
+        who, where = "two people", f"{machine.machine}, which is in production,"
+    raise UsageError(
+        f"{listed(harmful, 6)}: harmful tests run on {where} only with the consent of {who}, and "
+        f"{listed(list(consent), 6) or 'nobody'} consented; say --consent NAME"
+        f"{' --consent NAME' if machine.production else ''}, or leave them out"
+    )
 
 
 def _remove_left(trials: Path) -> None:

@@ -26,3 +26,5 @@ class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True)
     labels: dict[str, str] = field(default_factory=dict)
     #: Whether it is recorded which rank sends how much to which.
     pattern: bool = False
+    #: Who consented that tests run which are harmful.
+    consent: list[str] = []

@@ -177,11 +177,13 @@ def begin(
     part: PreparedComponent,
     name: str = "",
     rebuild: bool = False,
+    consent: Sequence[str] = (),
 ) -> TrialFolder:
     """Create a trial of a component in a phase, under the first free tag. With ``rebuild`` it takes
-    no build from other trials."""
+    no build from other trials; ``consent``: who consented to its harmful tests."""
     tag = next_tag(trials, prepared.plan.plan, part, name)
     record = record_of(prepared, part, tag, time.time_ns(), rebuild=rebuild)
+    record = replace(record, asked=replace(record.asked, consent=list(consent)))
     return create(trials, record, part.cases)
 
 

@@ -62,8 +62,10 @@ class PreparedTuning(NamedTuple):
         runs = min(rules.runs, len(walltimes) * rules.rounds)
         return runs * max(walltimes, default=0.0)
 
-    def record(self, tag: str) -> Record:
-        record = suite_record(self.prepared, tag)
+    def record(self, tag: str, consent: Sequence[str] = ()) -> Record:
+        """Return the record of its trial; ``consent``: who consented to its test, if harmful."""
+        asked = replace(self.prepared.asked, consent=list(consent))
+        record = suite_record(self.prepared._replace(asked=asked), tag)
         policy = replace(record.policy, kind="race", race=self.rules)
         return replace(record, policy=policy, tuning=self.tune, tuning_text=self.text)
 

@@ -433,6 +433,9 @@ class Machine(FileModel, frozen=True):
     )
     topology: Annotated[NetworkModel | None, doc("the network between its nodes")] = None
     file_systems: Annotated[dict[Name, FileSystem], doc("by name")] = {}
+    production: Annotated[
+        bool, doc("whether users work on it; harmful tests then need the consent of two people")
+    ] = False
     file_use: Annotated[
         FileUse | None, doc("how it is measured what runs do to shared file systems")
     ] = None

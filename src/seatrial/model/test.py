@@ -535,6 +535,13 @@ class TestFile(FileModel, frozen=True):
         doc("names or patterns of toolchains, default: all; or flags for some of them"),
     ] = []
     requires: Annotated[Requires, doc("requirements on the machine")] = Requires()
+    harmful: Annotated[
+        bool,
+        doc(
+            "whether it can harm the machine or what others do on it; it runs only with the "
+            "consent of a person (`--consent`), of two on a machine with `production: true`"
+        ),
+    ] = False
     environment: Annotated[
         dict[str, Scalar | FromParameter],
         doc(

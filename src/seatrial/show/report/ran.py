@@ -378,12 +378,22 @@ def _software(records: Sequence[Record], plan_file: Path | None) -> Table:
     rows += [[f"Seatrial, {', '.join(some)}", version] for version, some in tags.items()]
     users = dict.fromkeys(f"{record.user}@{record.host}" for record in records)
     rows += [["trials made by", user] for user in users]
+    rows += _consents(records)
     plans = [plan_file.absolute()] if plan_file else []
     plans += [Path(record.plan_file) for record in records if record.plan_file]
     rows += [[f"plan's file now, {path.name}", _now(path)] for path in dict.fromkeys(plans)]
     suites = dict.fromkeys(chain.from_iterable(record.asked.suites for record in records))
     rows += [["suite", suite] for suite in suites]
     return bounded("Software and files", columns_of("what", "version or SHA-256"), rows)
+
+
+def _consents(records: Sequence[Record]) -> Iterator[list[Cell]]:
+    """Yield which tests of a trial are harmful, and who consented to them."""
+    for record in records:
+        harmful = sorted(name for name, test in record.tests.items() if test.harmful)
+        if harmful:
+            by = ", ".join(record.asked.consent) or "nobody"
+            yield [f"consent to {', '.join(harmful)}, {record.tag}", by]
 
 
 def _now(path: Path) -> str:
