@@ -9,12 +9,15 @@ import click
 
 from seatrial.api import Results
 from seatrial.cli import Folders, options
-from seatrial.cli.options import format_option, path_option
+from seatrial.cli.options import format_option, path_option, text_option
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
+from seatrial.execute.reproducer import Reproduced, notices_of, write_reproducer
+from seatrial.execute.trial_folder import TrialFolder
 from seatrial.results.learned import unreferenced_of_runs
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
+from seatrial.show.text import folded
 from seatrial.units import count
 
 
@@ -29,14 +32,40 @@ from seatrial.units import count
     "FOLDER",
     "Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
 )
+@text_option(
+    "--reproducer",
+    "RUN",
+    "Write a folder that does what RUN did without Seatrial: scripts, sources, inputs, versions.",
+    shell_complete=options.complete("runs"),
+)
 @click.pass_obj
 def command(
-    folders: Folders, trial: str | None, form: str, output: Path | None, parquet: Path | None
+    folders: Folders,
+    trial: str | None,
+    form: str,
+    output: Path | None,
+    parquet: Path | None,
+    reproducer: str,
 ) -> int:
-    """Write a trial as JUnit XML or JSON, or results as Parquet, which pandas and DuckDB read.
+    """Write a trial as JUnit XML or JSON, or results as Parquet, which pandas and DuckDB read; or
+    a run for a vendor.
 
     TRIAL is its tag, or a unique beginning of it.
+
+    \b
+    seatrial export nightly --format json -o nightly.json
+    seatrial export --parquet results
+    seatrial export --reproducer zwjmbm27 -o for-vendor   then: bash for-vendor/run.sh
+
+    \b
+    Exit codes:  0  written
+                 1  the folder of a run is written, and differs from what ran
+                 2  usage or bad input; nothing was written
     """
+    if reproducer:
+        if parquet is not None or trial is not None:
+            raise UsageError("--reproducer RUN: leave out TRIAL and --parquet")
+        return _write_reproducer(folders, reproducer, output)
     if parquet is not None:
         if output is not None:
             raise UsageError("--parquet names a folder; leave out --output")
@@ -68,6 +97,28 @@ def _write(output: Path, pieces: Iterable[str]) -> None:
         raise UsageError(
             f"{output}: cannot be written: {error.strerror}; name another file with --output"
         ) from error
+
+
+def _write_reproducer(folders: Folders, wanted: str, folder: Path | None) -> int:
+    with opened(folders) as store:
+        run = queries.run(store, wanted)
+        trial = queries.trial_of(store, run)
+        tell_damage(store, [trial])
+    about = Reproduced(
+        run_id=run.run_id,
+        case_id=run.case,
+        path=run.path,
+        verdict=run.verdict,
+        reason=run.why,
+        nodes=run.nodes,
+        exit_code=run.exit_code,
+    )
+    folder = folder or Path(f"reproducer-{run.run_id}")
+    written = write_reproducer(TrialFolder(Path(trial.path)), about, folder)
+    for notice in notices_of(written):
+        click.echo(folded(f"note: {notice}"), err=True)
+    click.echo(f"{folder}: run {run.run_id} of {run.test}; `bash {folder}/run.sh` does it again")
+    return int(bool(written.changed))
 
 
 def _write_parquet(folders: Folders, trial: str, folder: Path) -> int:

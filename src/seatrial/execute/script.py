@@ -270,7 +270,13 @@ class ScriptWriter:
         launch = launch_of(self.machine, test, case, nodes)
         line = ranks.from_anywhere(launch.line, path)
         hosts = shared_host_files(self.machine, test, case, self._folder.hosts)
-        variables = self._run_variables(test, case, run_id, build)
+        variables = {
+            "BUILD": build,
+            **run_variables_of(case),
+            "SEATRIAL_RUN": run_id,
+            "SEATRIAL_TEST": test.folder,
+            **({"PIECE": case.parameters[PIECE]} if test.run.pieces is not None else {}),
+        }
         added = self._added(test, case)
         directory = working_directory(case, self.trial, run_id)
         return "".join(
@@ -322,21 +328,6 @@ class ScriptWriter:
             "".join(part.after for part in reversed(parts)),
         )
 
-    def _run_variables(self, test: Test, case: Case, run_id: str, build: str) -> dict[str, Scalar]:
-        return {
-            "BUILD": build,
-            "NODES": case.nodes,
-            "TASKS": case.tasks,
-            "TASKS_PER_NODE": case.tasks_per_node,
-            "THREADS": case.threads,
-            "OMP_NUM_THREADS": case.threads,
-            "GPUS_PER_NODE": case.gpus,
-            "WALLTIME": round(case.walltime),
-            "SEATRIAL_RUN": run_id,
-            "SEATRIAL_TEST": test.folder,
-            **({"PIECE": case.parameters[PIECE]} if test.run.pieces is not None else {}),
-        }
-
     def _end(self, test: Test) -> str:
         if test.name not in self._ends:
             files = " ".join(map(shell_word, ("stdout", *judged_files(test))))
@@ -350,6 +341,19 @@ class ScriptWriter:
             loaded = preamble(self.machine, test, toolchain) + load_lines(test.build)
             self._common[key] = variables + loaded + _EVENTS
         return self._common[key]
+
+
+def run_variables_of(case: Case) -> dict[str, Scalar]:
+    """Return the variables by which a script knows the size of its run."""
+    return {
+        "NODES": case.nodes,
+        "TASKS": case.tasks,
+        "TASKS_PER_NODE": case.tasks_per_node,
+        "THREADS": case.threads,
+        "OMP_NUM_THREADS": case.threads,
+        "GPUS_PER_NODE": case.gpus,
+        "WALLTIME": round(case.walltime),
+    }
 
 
 def _given(launch: LaunchLine) -> str:
