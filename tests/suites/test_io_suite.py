@@ -105,13 +105,13 @@ def test_a_run_killed_in_its_third_step_has_no_figure(here: Workplace) -> None:
 
 
 @needs_hdf5
-def test_without_space_nothing_is_written(here: Workplace) -> None:
-    done, export = run(here, "files=each", "bytes=4096G", "steps=1000")
+def test_without_space_nothing_is_started(here: Workplace) -> None:
+    done, export = run(here, "files=each", "bytes=4096G", "steps=10")
     assert done.code == 1, done.said
     (one,) = export["runs"]
-    assert (one["verdict"], one["cause"], export["metrics"]) == ("failed", "no space", []), one
-    (said,) = (here.folder / "trials" / "t" / "runs").glob("*/*/stderr")
-    assert "and 1000 steps of 4 ranks need 16777216004.0 MiB: choose fewer" in said.read_text()
+    assert (one["verdict"], export["metrics"]) == ("refused", []), one
+    assert one["why"].startswith(f"no space: {here.folder}/data has ")
+    assert " free, 160.0 TiB wanted: " in one["why"]
     assert not list((here.folder / "data").iterdir())
 
 

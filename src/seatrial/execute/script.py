@@ -42,6 +42,7 @@ from seatrial.execute.launchers import (
     shared_host_files,
 )
 from seatrial.execute.ranks import CLEARED
+from seatrial.execute.space import space_lines
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import SMALLEST_ROOM
 from seatrial.hooks import load, provided
@@ -467,8 +468,9 @@ def _set_stripes(settings: RunSettings, directory: Path | None) -> str:
 
 def before_script(case: Case, directory: Path | None) -> str:
     """Return bash that begins to sample the pages of a run, if it asks for some, and starts the
-    subshell of the script, in its directory."""
-    return (_SAMPLE_PAGES if case.settings.pages else "") + "(\n" + enter_lines(directory)
+    subshell of the script, in its directory, where there is the space that it asks for."""
+    samples = _SAMPLE_PAGES if case.settings.pages else ""
+    return samples + "(\n" + enter_lines(directory) + space_lines(case.settings)
 
 
 def after_script(case: Case, directory: Path | None, files: Sequence[str]) -> str:

@@ -24,10 +24,16 @@ from seatrial.judge.metrics import measure
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import Reference, References
 from seatrial.judge.search import SearchTookLong
-from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, NO_FIGURE, PASS, Code
+from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, NO_FIGURE, PASS, REFUSED, Code
 from seatrial.model.figures import ELAPSED, Finding, MetricValue
 from seatrial.model.proving import counts_threads
-from seatrial.model.run_settings import CONTAINER_FILE, DIRECTORY_FILE, PAGES_FILE, STRIPES_FILE
+from seatrial.model.run_settings import (
+    CONTAINER_FILE,
+    DIRECTORY_FILE,
+    PAGES_FILE,
+    SPACE_FILE,
+    STRIPES_FILE,
+)
 from seatrial.model.test import Case, RunSettings, Test
 from seatrial.units import show_bytes
 
@@ -81,6 +87,8 @@ def judge(
         misplaced = fault_of_directory(case.settings, folder)
         if misplaced := misplaced or fault_of_container(case.settings, folder):
             return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
+        if refusal := refusal_of_space(case.settings, folder):
+            return Verdict(REFUSED, plain(refusal[:LONGEST_WHY]), [])
         findings += _answered(test, case, folder, exit_code, names)
         figures, missing = measure(test, folder)
         findings += missing
@@ -229,6 +237,7 @@ LEAST_KB_USUAL = 32 << 10
 LEAST_SHARE = 0.5  # of the memory: stacks and static data are not malloc's
 MAX_BYTES = 128 << 10
 
+_COUNT = re.compile(r"-?\d{1,19}")
 _SAMPLE = re.compile(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
 _STRIPES = re.compile(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
 
@@ -278,6 +287,38 @@ def fault_of_container(settings: RunSettings, folder: Path) -> str:
     if not text.startswith("failed: "):
         return ""
     return plain_line(f"asked container {settings.container}; {text[8:]}")
+
+
+def refusal_of_space(settings: RunSettings, folder: Path) -> str:
+    """Return why the script of the run in ``folder`` was not started: the space that its test
+    requires was not there, or could not be asked for. "" where nothing is wrong."""
+    text = _text(folder / SPACE_FILE).strip() if settings.space else ""
+    answer, *lines = text.split("\n")
+    word, _, reason = answer.partition(" ")
+    if word == "unknown":
+        wanted = f"{show_bytes(settings.space)} wanted on {settings.space_path}"
+        return plain_line(f"no space known: {wanted}, and it cannot be asked: {reason}")
+    if word != "refused":
+        return ""
+    told = dict(line.split(" ", 1) for line in lines if " " in line)
+    path = told.pop("path", settings.space_path)
+    sizes = {name: int(value) for name, value in told.items() if _COUNT.fullmatch(value)}
+    return plain_line(
+        f"no space: {path} {_lacking_space(sizes)}: free some, or make the run smaller"
+    )
+
+
+def _lacking_space(sizes: Mapping[str, int]) -> str:
+    """Return what a file system has, and what is wanted of it, in words."""
+    wanted, free = sizes.get("wanted", 0), sizes.get("free", 0)
+    said = f"has {show_bytes(free)} free, {show_bytes(wanted)} wanted"
+    if sizes.get("quota", wanted) < wanted:
+        return f"{said}; the quota leaves {show_bytes(max(0, sizes['quota']))}"
+    if sizes.get("fullest", 0) < sizes.get("part", 0):
+        fullest = f"the fullest of {sizes.get('targets', 0)} targets has"
+        part = f"the largest file puts {show_bytes(sizes['part'])} on it"
+        return f"{said}; {fullest} {show_bytes(sizes['fullest'])}, {part}"
+    return said
 
 
 def _fault_of_pages(asked: str, folder: Path) -> str:

@@ -35,6 +35,7 @@ from seatrial.model.run_settings import (
     JOB_STATS_FILE,
     OPEN_FILES_FILE,
     PAGES_FILE,
+    SPACE_FILE,
     STRIPES_FILE,
 )
 from seatrial.model.task_placement import (
@@ -43,9 +44,9 @@ from seatrial.model.task_placement import (
     MAX_PIECES,
     NOT_BOTH,
     PIECE,
+    asked_bytes,
     fault_of_choice,
     fault_of_launcher,
-    memory,
     split_size,
 )
 from seatrial.model.test import AskedNodes, Build, FromParameter, Input, Test
@@ -117,7 +118,7 @@ RUN_FILES = frozenset(
         *("job.threads", "job.threads.d", COUNTED_FILE),
         *("compat", HOSTFILE, MACHINEFILE, NODEFILE),
         *(HUNG_FILE, PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE, PLACEMENT_FILE),
-        *(OPEN_FILES_FILE, JOB_STATS_FILE),
+        *(OPEN_FILES_FILE, JOB_STATS_FILE, SPACE_FILE),
         *("stdout", "stdout.tail", "stderr", "stderr.tail"),
     }
 )
@@ -392,6 +393,7 @@ class RunChecker(ExpressionChecker):
         self._pieces()
         self._placement()
         self._job_options()
+        self._space()
         if run.prove and self.test.build is not None and self.test.build.prebuilt:
             self.fault(
                 "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
@@ -497,7 +499,7 @@ class RunChecker(ExpressionChecker):
         for key in GPU_KEYS:
             self._number(key, 0)
         if run.memory is not None:
-            self._memory(run.memory)
+            self._size(run.memory, "run", "memory")
         for key in TEXT_KEYS:
             self._words(key, fault_of_name)
         options = [
@@ -506,12 +508,23 @@ class RunChecker(ExpressionChecker):
         for i, fault in faults_of_options([each or "--unknown" for each in options]):
             self.fault(fault, "run", "options", i)
 
-    def _memory(self, written: int | str) -> None:
+    def _size(self, written: int | str, *key: str) -> None:
+        """Check a size whose number may be an expression."""
         try:
-            memory(written)
-            self.expression(split_size(written)[0], self.known, "run", "memory")
+            asked_bytes(written, key[-1])
+            self.expression(split_size(written)[0], self.known, *key)
         except ExpressionError as error:
-            self.fault(str(error), "run", "memory")
+            self.fault(str(error), *key)
+
+    def _space(self) -> None:
+        space = self.test.requires.space
+        if isinstance(space, str):
+            self._size(space, "requires", "space")
+        elif space is not None:
+            self._size(space.size, "requires", "space", "size")
+            self.text(space.path, self.known, "requires", "space", "path")
+            if space.largest_file:
+                self._size(space.largest_file, "requires", "space", "largest_file")
 
     def _settings(self) -> None:
         run, known = self.test.run, self.known

@@ -41,7 +41,10 @@ MISPLACED = Code(
     49, "misplaced", "it ran, and did not get the cores, pages, stripes or directory it asked for"
 )
 REFUSED = Code(
-    50, "refused", "the launch guard of the site refuses its program; nothing was submitted"
+    50,
+    "refused",
+    "its script was not started: the launch guard of the site refuses its program, or the space "
+    "that its test requires is not there",
 )
 GIVEN = Code(48, "given", "nothing ran here: somebody else gave its figure, such as a vendor")
 NO_VERDICT = Code(

@@ -275,7 +275,7 @@ class _Binder:
         self.pieces = quantity(run.pieces, "pieces", pieces) if run.pieces is not None else None
         self.at_once = quantity(run.at_once, "at_once", whole)
         self.asked = asked
-        self.settings = AskedSettings(run, machine)
+        self.settings = AskedSettings(run, machine, test.requires.space)
         self.partitioned = has_partitions(machine)
 
     def cases(self, chains: list[str]) -> Iterator[Case]:

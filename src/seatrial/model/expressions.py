@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from seatrial.units import bytes_of
+
 FACTS: dict[str, str] = {
     "node.cores": "cores of a node",
     "node.sockets": "sockets of a node",
@@ -39,6 +41,7 @@ FUNCTIONS: dict[str, str] = {
     "ceil": "the whole number above: ceil(7 / 2) is 4",
     "round": "the nearest whole number; a half goes to the even one",
     "sqrt": "the whole part of the square root: sqrt(17) is 4",
+    "size": "the bytes of a size: size('4M') is 4194304; size(block) for a parameter block",
 }
 """What the functions of expressions return."""
 
@@ -275,6 +278,12 @@ def _single(function: Callable[[float], int]) -> Callable[..., int]:
     return call
 
 
+def _size(*values: Value) -> int:
+    if len(values) != 1 or not isinstance(values[0], int | str):
+        raise ExpressionError("size takes one size, such as '4M' or the name of a parameter")
+    return bytes_of(values[0])
+
+
 def _root(value: float) -> int:
     if value < 0:
         raise ExpressionError(f"sqrt of {value}")
@@ -290,4 +299,5 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ceil": _single(math.ceil),
     "round": _single(round),
     "sqrt": _single(_root),
+    "size": _size,
 }

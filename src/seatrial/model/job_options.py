@@ -18,7 +18,7 @@ from seatrial.model.expressions import Expression, ExpressionError, compile_expr
 from seatrial.model.identifiers import show
 from seatrial.model.machine import SlurmOverride
 from seatrial.model.schedulers import BatchSettings, Slurm
-from seatrial.model.task_placement import Names, memory, quantity, whole_or_none
+from seatrial.model.task_placement import Names, asked_bytes, quantity, whole_or_none
 from seatrial.model.test import Case, JobOptions, RunSpec, Test
 from seatrial.units import count, listed, show_bytes, show_seconds
 
@@ -54,7 +54,7 @@ class AskedOptions:
     ) -> None:
         gpus = _given(run, GPU_KEYS)
         self._gpus = {key: quantity(value, key, whole_or_none) for key, value in gpus.items()}
-        self._memory = memory(run.memory) if run.memory is not None else None
+        self._memory = asked_bytes(run.memory, "memory") if run.memory is not None else None
         self._texts = {key: Text.parse(text, key) for key, text in _given(run, TEXT_KEYS).items()}
         self._options = [Text.parse(each, "options", i) for i, each in enumerate(run.options)]
         self._by = by

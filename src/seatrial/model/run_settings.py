@@ -15,11 +15,12 @@ from seatrial.model.expressions import ExpressionError
 from seatrial.model.file_model import Scalar
 from seatrial.model.job_options import Text
 from seatrial.model.machine import PAGES, Machine
-from seatrial.model.task_placement import DEFAULT, Names, quantity
-from seatrial.model.test import RunSettings, RunSpec
+from seatrial.model.task_placement import DEFAULT, Names, Quantity, asked_bytes, quantity
+from seatrial.model.test import RunSettings, RunSpec, Space
 from seatrial.units import bytes_of
 
 PAGES_FILE, STRIPES_FILE, DIRECTORY_FILE = "pages.txt", "stripes.txt", "directory.txt"
+SPACE_FILE = "space.txt"
 OPEN_FILES_FILE, JOB_STATS_FILE = "open_files.txt", "job_stats.txt"
 """What a run got, and what files it had open."""
 
@@ -31,7 +32,7 @@ _FILE_SYSTEM = re.compile(r"[A-Za-z0-9_][\w.+-]*")
 class AskedSettings:
     """The settings that a test asks for. Raises ExpressionError for what cannot be parsed."""
 
-    def __init__(self, run: RunSpec, machine: Machine) -> None:
+    def __init__(self, run: RunSpec, machine: Machine, space: str | Space | None = None) -> None:
         self._machine = machine
         self._pages = Text.parse(run.pages, "pages") if run.pages else None
         self._malloc = {
@@ -42,7 +43,13 @@ class AskedSettings:
         self._size = Text.parse(stripe.size, "stripe", "size") if stripe and stripe.size else None
         self._directory = Text.parse(run.directory, "directory") if run.directory else None
         self._container = Text.parse(run.container, "container") if run.container else None
-        self._any = any((run.pages, run.malloc, stripe, run.directory, run.container))
+        space = Space(size=space) if isinstance(space, str) else space
+        self._space = asked_bytes(space.size, "space", "requires") if space else None
+        self._file: Quantity | None = None
+        self._space_path = Text.parse(space.path if space else "", "space", "path")
+        if space and space.largest_file:
+            self._file = asked_bytes(space.largest_file, "space", "requires")
+        self._any = any((run.pages, run.malloc, stripe, run.directory, run.container, space))
 
     def bound(self, names: Names) -> RunSettings:
         """Return the settings for the values of a case. Raises ExpressionError."""
@@ -62,6 +69,9 @@ class AskedSettings:
             directory=directory,
             file_system_type=file_system_type,
             container=self._container_of(names),
+            space=self._space(names) if self._space else 0,
+            largest_file=self._file(names) if self._file else 0,
+            space_path=self._space_path_of(names) if self._space else "",
         )
 
     def _pages_of(self, names: Names) -> str:
@@ -95,6 +105,17 @@ class AskedSettings:
             text = f"{image!r} is a path, and {kind} takes names of images, such as debian:12"
             raise ExpressionError(text, "run", "container")
         return image
+
+    def _space_path_of(self, names: Names) -> str:
+        """Return the path of which it is asked: of a file system of the machine, or as written."""
+        try:
+            on = self._space_path.inserted(names) or "."
+        except ExpressionError as error:
+            raise ExpressionError(str(error), "requires", "space", "path") from None
+        if not on.isprintable():
+            raise ExpressionError(f"{on!r} is no path", "requires", "space", "path")
+        systems = self._machine.file_systems
+        return systems[on].path if on in systems else on
 
     def _directory_of(self, names: Names) -> tuple[str, str]:
         """Return the path, and the type that its file system must have."""

@@ -51,9 +51,12 @@ Quantity = Callable[[Names], Any]
 _SIZE = re.compile(r"(.*(?:\s|\)|(?<![A-Za-z_.\d])\d+\.?\d*))([kKMGTP]i?B|B|[kKMGTP])", re.DOTALL)
 
 
-def quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]) -> Quantity:
-    """Return a function from names to a quantity of ``run``: a fixed one, or the converted value of
-    an expression. It raises ExpressionError with the key of the quantity."""
+def quantity(
+    written: int | float | str, key: str, convert: Callable[[Any], Any], above: str = "run"
+) -> Quantity:
+    """Return a function from names to a quantity of ``run``, or of the key that is ``above``: a
+    fixed one, or the converted value of an expression. It raises ExpressionError with the key of
+    the quantity."""
     try:
         fixed = convert(written)
         return lambda names: fixed
@@ -61,12 +64,12 @@ def quantity(written: int | float | str, key: str, convert: Callable[[Any], Any]
         expression = compile_expression(str(written))
 
     def value_of(names: Names) -> Any:
-        value = expression.evaluate(names, "run", key)
+        value = expression.evaluate(names, above, key)
         try:
             return convert(value)
         except (TypeError, ValueError) as error:
             message = f"{written!r} gives {reprlib.repr(value)}: {error}"
-            raise ExpressionError(message, "run", key) from None
+            raise ExpressionError(message, above, key) from None
 
     return value_of
 
@@ -90,7 +93,7 @@ def pieces(value: Any) -> int:
     return number
 
 
-def memory(written: int | str) -> Quantity:
+def asked_bytes(written: int | str, key: str, above: str = "run") -> Quantity:
     """Return a function from names to bytes, for a size whose number may be an expression:
     ``16GiB``, ``2 * size MiB``. Raises ExpressionError, also for a text without a unit."""
     number, unit = split_size(written)
@@ -104,7 +107,7 @@ def memory(written: int | str) -> Quantity:
     try:
         fixed = in_bytes(float(number))
     except ValueError:
-        return quantity(number, "memory", in_bytes)
+        return quantity(number, key, in_bytes, above)
     return lambda names: fixed
 
 

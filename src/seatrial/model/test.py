@@ -399,12 +399,39 @@ KeepWord = Literal["all", "failed", "none"]
 Stage = Literal["alone", "full"]  # how a run shared the machine; see plan.model.Component
 
 
+class Space(FileModel, frozen=True):
+    """The space that a run will take, and where."""
+
+    size: Annotated[str, filled(), doc("bytes: a number or an expression, and a unit, e.g. 32TiB")]
+    path: Annotated[
+        str,
+        doc(
+            "a file system of the machine, or a path from the directory in which the script works, "
+            "which must exist; {name} stands for a parameter; default: that directory"
+        ),
+    ] = ""
+    largest_file: Annotated[
+        str,
+        doc(
+            "bytes of its largest file, likewise: on Lustre the fullest target must have room for "
+            "its part; default: the size"
+        ),
+    ] = ""
+
+
 class Requires(FileModel, frozen=True):
     """Requirements on nodes and machine; a case that does not meet them is not made."""
 
     nodes: Annotated[int, doc("minimum nodes of the machine", ge=1)] = 1
     features: Annotated[list[str], doc("features that each node must have")] = []
     commands: Annotated[list[str], doc("commands that must be on the caller's PATH")] = []
+    space: Annotated[
+        str | Space | None,
+        doc(
+            "space that a run takes, e.g. 32TiB, or mapping; the job asks for it, and a run "
+            "without it is `refused` before its script starts"
+        ),
+    ] = None
 
 
 class Input(FileModel, frozen=True):
@@ -672,6 +699,10 @@ class RunSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     file_system_type: str = ""
     #: The image of its container.
     container: str = ""
+    #: The bytes that it will take, those of its largest file, and the path on the file system.
+    space: int = 0
+    largest_file: int = 0
+    space_path: str = ""
 
 
 class TaskPlacement(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.model.expressions import ExpressionError
-from seatrial.model.task_placement import memory, split_size
+from seatrial.model.task_placement import asked_bytes, split_size
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from seatrial.model.task_placement import memory, split_size
     ],
 )
 def test_a_size_whose_number_may_be_an_expression(written: str, size: int) -> None:
-    assert memory(written)({"n": 3, "node.memory_gib": 64.0}) == size
+    assert asked_bytes(written, "memory")({"n": 3, "node.memory_gib": 64.0}) == size
 
 
 @pytest.mark.parametrize("written", ["", "GiB", "16", "n", "nGiB", "16 GiBs", "16 furlongs", "G G"])
 def test_a_size_without_a_number_or_a_unit(written: str) -> None:
     with pytest.raises(ExpressionError):
-        memory(written)({"G": "x"})
+        asked_bytes(written, "memory")({"G": "x"})
 
 
 def test_the_parts_of_a_size() -> None:
