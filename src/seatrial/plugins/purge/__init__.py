@@ -1,0 +1,1 @@
+"""Purge of scratch file systems: by a policy, from a plan, with a record of each act."""

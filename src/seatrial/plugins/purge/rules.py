@@ -1,0 +1,491 @@
+"""Which files a policy takes, and by which rule each is taken or kept.
+
+    rules = Rules(policy, now_ns, warned)
+    numbers = rules.judge(batch)        # of each entry the number of its rule in rules.table
+One number stands for each entry: its kind, its owner, its class with its age, the line of the
+whitelist, the warning that is missing, in this order.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import Any, Literal, NamedTuple, Protocol
+
+from seatrial.lazy import Bools, Indices, Ints, np
+from seatrial.plugins.purge.policy import (
+    Entry,
+    Policy,
+    PurgeClass,
+    compiled,
+    glob_source,
+    group_id,
+    is_literal,
+    pattern_of,
+    user_id,
+)
+from seatrial.units import SECOND_NS
+
+DAY_NS = 86400 * SECOND_NS
+HOUR_NS = 3600 * SECOND_NS
+
+
+class Batch(Protocol):
+    """Entries of one root as they were seen, and the folders in which they are."""
+
+    @property
+    def entries(self) -> Any:
+        """A structured array, with a field for each value of stat."""
+        ...
+
+    @property
+    def root(self) -> int:
+        """The index of the root in those of the policy."""
+        ...
+
+    @property
+    def folders(self) -> Sequence[bytes]:
+        """Folders, relative to the root; ``entries["folder"]`` is an index of these."""
+        ...
+
+    @property
+    def names(self) -> Sequence[bytes]:
+        """The names of the entries."""
+        ...
+
+    @property
+    def paths(self) -> Sequence[bytes]:
+        """The paths of the entries, relative to the root."""
+        ...
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+Kind = Literal["kept", "young", "whitelist", "owner", "warning", "surplus", "taken"]
+
+
+class Rule(NamedTuple):
+    """Why an entry is taken or kept."""
+
+    name: str
+    takes: bool
+    words: str
+    kind: Kind = "kept"
+    #: The class by which its age goes; "" for none.
+    of_class: str = ""
+
+
+OTHER_KIND, FUTURE, EXEMPT, UNKNOWN, FAULTY_LIST, NO_CLASS, YOUNG, GOAL, CAP = range(9)
+
+_FIRST = (
+    Rule("other kind", False, "it is no file and no symbolic link"),
+    Rule(
+        "future", False, "its times lie more than a day ahead (`future: ignored` leaves them out)"
+    ),
+    Rule("owners", False, "its owner or group is not purged (`owners`)", "owner"),
+    Rule("unknown owner", False, "its uid has no name here (`owners: {unknown: kept}`)", "owner"),
+    Rule("faulty list", False, "the list of its owner has faults", "whitelist"),
+    Rule("no class", False, "it fits no class, and the policy has no `age`"),
+    Rule("young", False, "it was used more recently than any age of the policy", "young"),
+    Rule("goal met", False, "older files are enough for the goal", "surplus"),
+    Rule("cap", False, "older files fill the caps", "surplus"),
+)
+
+DEFAULT_CLASS = "default"
+
+
+class _Class(NamedTuple):
+    """A class with what its names mean on this host, and the numbers of its rules."""
+
+    rule: PurgeClass
+    age_ns: int
+    uids: Ints
+    gids: Ints
+    folders: _Folders
+    files: _Files
+    young: int
+    unwarned: int
+    takes: int
+
+
+class Rules:
+    """The rules of a policy at a time."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        now_ns: int,
+        warned: Callable[[Batch, Indices], Bools] | None = None,
+    ) -> None:
+        """Make the rules. ``warned`` returns which entries of a batch, by their indices, their
+        owners were warned of in time; None: nobody was."""
+        self.policy = policy
+        self.now_ns = now_ns
+        self._warned = warned
+        file = policy.file
+        table = list(_FIRST)
+        self._classes = [_class_of(each, table) for each in _classes(policy)]
+        self._whitelist = _Whitelist(policy, policy.today(now_ns / SECOND_NS), table)
+        self.table = tuple(table)
+        self._takes = np.array([rule.takes for rule in table])
+        self._planned = self._takes | np.array([rule.kind == "warning" for rule in table])
+        self._least_ns = min((c.age_ns for c in self._classes if not c.rule.keep), default=1 << 62)
+        owners = file.owners
+        self._only = _ids(owners.only, user_id), _ids(owners.only_groups, group_id)
+        self._exempt = _ids(owners.exempt, user_id), _ids(owners.exempt_groups, group_id)
+        self._known: dict[int, bool] = {}
+        self._faulty = np.array(sorted(policy.faulty_lists), dtype=np.int64)
+
+    # ---- answers ----
+
+    def takes(self, numbers: Ints) -> Bools:
+        """Return which of these rules take an entry."""
+        taken: Bools = self._takes[numbers]
+        return taken
+
+    def planned(self, numbers: Ints) -> Bools:
+        """Return which of these rules take an entry, or would if its owner had been warned."""
+        planned: Bools = self._planned[numbers]
+        return planned
+
+    def used_ns(self, entries: Any) -> Ints:
+        """Return when entries were last used: the latest of the times of the policy."""
+        file = self.policy.file
+        times = [entries[name].astype(np.int64) for name in file.clocks]
+        if file.future == "ignored":
+            ahead = self.now_ns + DAY_NS
+            past = [np.where(each > ahead, np.iinfo(np.int64).min, each) for each in times]
+            # ctime is set by the system: it counts where the others were forged
+            times = [*past, np.minimum(entries["ctime"].astype(np.int64), ahead)]
+        latest: Ints = np.maximum.reduce(times)
+        return latest
+
+    def judge(self, batch: Batch) -> Ints:
+        """Return of each entry the number of its rule."""
+        entries = batch.entries
+        numbers = np.full(len(entries), -1, dtype=np.int64)
+        age = self.now_ns - self.used_ns(entries)
+        _decide(numbers, entries["kind"] > 1, OTHER_KIND)
+        _decide(numbers, self._is_exempt(entries), EXEMPT)
+        self._decide_unknown(numbers, entries["uid"])
+        _decide(numbers, age < -DAY_NS, FUTURE)
+        _decide(numbers, age < self._least_ns, YOUNG)
+        self._decide_classes(numbers, batch, age)
+        if len(self._faulty):
+            numbers[self._open(numbers) & np.isin(entries["uid"], self._faulty)] = FAULTY_LIST
+        self._decide_whitelist(numbers, batch)
+        self._decide_warned(numbers, batch)
+        return numbers
+
+    def _open(self, numbers: Ints) -> Bools:
+        """Return which entries would be taken as things stand."""
+        found: Bools = (numbers >= 0) & self._takes[numbers]
+        return found
+
+    def _is_exempt(self, entries: Any) -> Bools:
+        (users, groups), (no_users, no_groups) = self._only, self._exempt
+        exempt = np.isin(entries["uid"], no_users) | np.isin(entries["gid"], no_groups)
+        if len(users) or len(groups):
+            exempt |= ~(np.isin(entries["uid"], users) | np.isin(entries["gid"], groups))
+        found: Bools = exempt
+        return found
+
+    def _decide_unknown(self, numbers: Ints, uids: Any) -> None:
+        if self.policy.file.owners.unknown == "taken":
+            return
+        for uid in np.unique(uids).tolist():
+            if not self._known.setdefault(uid, is_known(uid)):
+                _decide(numbers, uids == uid, UNKNOWN)
+
+    def _decide_classes(self, numbers: Ints, batch: Batch, age: Ints) -> None:
+        """Give each entry that is left the rule of the first class that fits."""
+        for each in self._classes:
+            fits = numbers < 0
+            if not fits.any():
+                return
+            fits &= _fits_columns(each, batch.entries)
+            if each.rule.folders:
+                inside = each.folders.numbers(self._folders_of(batch)) >= 0
+                fits &= inside[batch.entries["folder"]]
+            if each.rule.files:
+                left = np.flatnonzero(fits)
+                fits[left] = each.files.numbers(batch, self._root_of(batch), left) >= 0
+            verdicts = np.where(age < each.age_ns, each.young, each.takes)
+            numbers[fits] = verdicts[fits]
+        numbers[numbers < 0] = NO_CLASS
+
+    def _decide_whitelist(self, numbers: Ints, batch: Batch) -> None:
+        left = np.flatnonzero(self._open(numbers))
+        found = self._whitelist.numbers(batch, self._root_of(batch), left)
+        numbers[left[found >= 0]] = found[found >= 0]
+
+    def _root_of(self, batch: Batch) -> bytes:
+        return os.fsencode(self.policy.file.roots[batch.root])
+
+    def _folders_of(self, batch: Batch) -> list[bytes]:
+        """Return the whole paths of the folders of a batch."""
+        root = self._root_of(batch)
+        return [_joined(root, folder) for folder in batch.folders]
+
+    def _decide_warned(self, numbers: Ints, batch: Batch) -> None:
+        if self.policy.file.warn is None:
+            return
+        left = np.flatnonzero(self._open(numbers))
+        if self._warned is not None and len(left):
+            left = left[~self._warned(batch, left)]
+        numbers[left] -= 1  # the rule of its class before: `unwarned`
+
+
+def _decide(numbers: Ints, where: Bools, rule: int) -> None:
+    """Give entries a rule, where none was given yet."""
+    numbers[where & (numbers < 0)] = rule
+
+
+def _classes(policy: Policy) -> Iterator[PurgeClass]:
+    yield from policy.file.classes
+    if policy.file.age is not None:
+        yield PurgeClass(name=DEFAULT_CLASS, age=policy.file.age)
+
+
+def _class_of(rule: PurgeClass, table: list[Rule]) -> _Class:
+    """Return a class, and add its rules to the table."""
+    name, first = rule.name, len(table)
+    if rule.keep:
+        table += [Rule(f"{name} kept", False, f"class {name} is kept", "kept", name)]
+        numbers = (first, first, first)
+    else:
+        word = f"class {name}" if name != DEFAULT_CLASS else "files of no class"
+        old = f"{word}: not used for {rule.age}"
+        table += [
+            Rule(f"{name} young", False, f"{word}: used less than {rule.age} ago", "young", name),
+            Rule(
+                f"{name} unwarned", False, f"{old}, its owner not warned in time", "warning", name
+            ),
+            Rule(name, True, old, "taken", name),
+        ]
+        numbers = (first, first + 1, first + 2)
+    return _Class(
+        rule,
+        (1 << 62) if rule.age is None else round(rule.age.seconds * SECOND_NS),
+        _ids(rule.users, user_id),
+        _ids(rule.groups, group_id),
+        _Folders([(each, 0) for each in rule.folders]),
+        _Files([(each, 0) for each in rule.files]),
+        *numbers,
+    )
+
+
+def _ids(accounts: Sequence[int | str], look_up: Callable[[int | str], int | None]) -> Ints:
+    """Return the numbers of accounts. The file was checked: a name that is gone since has none."""
+    return np.array([n for n in map(look_up, accounts) if n is not None], dtype=np.int64)
+
+
+def is_known(uid: int) -> bool:
+    """Return whether this host has a name for a uid."""
+    try:
+        pwd.getpwuid(uid)
+    except (KeyError, OverflowError):
+        return False
+    return True
+
+
+def _fits_columns(each: _Class, entries: Any) -> Bools:
+    least, most = each.rule.size.bounds
+    fits = (entries["size"] >= least) & (entries["size"] <= most)
+    if each.rule.users:
+        fits &= np.isin(entries["uid"], each.uids)
+    if each.rule.groups:
+        fits &= np.isin(entries["gid"], each.gids)
+    found: Bools = fits
+    return found
+
+
+def _joined(root: bytes, path: bytes) -> bytes:
+    """Return the whole path of one that is relative to a root."""
+    return root + b"/" + path if path else root
+
+
+# ---- patterns of folders and files ---------------------------------------------------------------
+
+_AT_ONCE = 200  # patterns in one regular expression
+
+_Numbered = Sequence[tuple[str, int]]  # patterns, each with the number of its rule
+
+
+class _Folders:
+    """Patterns of folders, each of which fits a folder and all below. Of several the first that was
+    written counts, plain paths before patterns."""
+
+    def __init__(self, patterns: _Numbered) -> None:
+        plain = [(text.rstrip("/"), number) for text, number in patterns]
+        self._literal = {os.fsencode(t): n for t, n in reversed(plain) if is_literal(t)}
+        self._globs = [(pattern_of(t), n) for t, n in plain if not is_literal(t)]
+
+    def numbers(self, folders: Sequence[bytes]) -> Ints:
+        """Return for each folder, as a whole path, the number of the pattern that fits; -1 for
+        none."""
+        if not self._literal and not self._globs:
+            return np.full(len(folders), -1, dtype=np.int64)
+        return np.array([self._number(folder) for folder in folders], dtype=np.int64)
+
+    def _number(self, folder: bytes) -> int:
+        above = list(_upward(folder))
+        for each in above:
+            if each in self._literal:
+                return self._literal[each]
+        return next((n for pattern, n in self._globs if any(map(pattern.fullmatch, above))), -1)
+
+
+def _upward(path: bytes) -> Iterator[bytes]:
+    """Yield a path, and the folders above it."""
+    while path:
+        yield path
+        path = path.rpartition(b"/")[0]
+
+
+class _Files:
+    """Patterns of names, and those of whole paths, which begin with a slash."""
+
+    def __init__(self, patterns: _Numbered) -> None:
+        self._names = [(t, n) for t, n in patterns if not t.startswith("/")]
+        self._paths = [(t, n) for t, n in patterns if t.startswith("/")]
+        self._of_names = [_Search(part) for part in _parts(self._names)]
+        self._of_paths = [_Search(part) for part in _parts(self._paths)]
+
+    def numbers(self, batch: Batch, root: bytes, left: Indices) -> Ints:
+        """Return for each of these entries the number of the pattern that fits; -1 for none."""
+        numbers = np.full(len(left), -1, dtype=np.int64)
+        if len(left) and self._of_names:
+            names = batch.names
+            _search(numbers, self._of_names, [names[i] for i in left.tolist()])
+        if len(left) and self._of_paths:
+            paths = batch.paths
+            _search(numbers, self._of_paths, [_joined(root, paths[i]) for i in left.tolist()])
+        return numbers
+
+
+def _parts(patterns: _Numbered) -> Iterator[_Numbered]:
+    for i in range(0, len(patterns), _AT_ONCE):
+        yield patterns[i : i + _AT_ONCE]
+
+
+class _Search:
+    """Patterns that are looked for in many texts at once."""
+
+    def __init__(self, patterns: _Numbered) -> None:
+        sources = [glob_source(text) for text, _ in patterns]
+        self.each = [(compiled(s), n) for s, (_, n) in zip(sources, patterns, strict=True)]
+        self.any = compiled(rb"\x00(?:" + b"|".join(sources) + rb")\x00")
+
+
+def _search(numbers: Ints, searches: Sequence[_Search], texts: Sequence[bytes]) -> None:
+    """Set the numbers of the texts that fit. All texts are one, each between bytes 0, which no name
+    has: one call looks through them."""
+    whole = b"\0" + b"\0\0".join(texts) + b"\0"
+    starts = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 2)
+    for search in searches:
+        for match in search.any.finditer(whole):
+            place = int(np.searchsorted(starts, match.start(), side="right"))
+            if numbers[place] < 0:
+                text = texts[place]
+                numbers[place] = next(n for pattern, n in search.each if pattern.fullmatch(text))
+
+
+# ---- the whitelist -------------------------------------------------------------------------------
+
+
+class _Lines(NamedTuple):
+    """The lines that hold for everybody, or for one owner."""
+
+    folders: _Folders
+    files: _Files
+
+
+class _Whitelist:
+    """The lines of the whitelist that hold today."""
+
+    def __init__(self, policy: Policy, today: date, table: list[Rule]) -> None:
+        lines: dict[int | None, tuple[list[tuple[str, int]], list[tuple[str, int]]]] = {}
+        for entry in policy.exceptions:
+            number = len(table)
+            table.append(_rule_of(entry))
+            folders, files = lines.setdefault(entry.uid, ([], []))
+            if not entry.expired(today):
+                chosen = files if entry.rule.folder is None else folders
+                chosen.append((entry.rule.words, number))
+        self._lines = {uid: _Lines(_Folders(f), _Files(n)) for uid, (f, n) in lines.items()}
+
+    def numbers(self, batch: Batch, root: bytes, left: Indices) -> Ints:
+        """Return for each of these entries the number of the line that keeps it; -1 for none."""
+        numbers = np.full(len(left), -1, dtype=np.int64)
+        if not self._lines or not len(left):
+            return numbers
+        folders = [_joined(root, folder) for folder in batch.folders]
+        uids = batch.entries["uid"][left]
+        for uid, lines in self._lines.items():
+            here = np.flatnonzero(numbers < 0 if uid is None else (numbers < 0) & (uids == uid))
+            if len(here):
+                numbers[here] = lines.folders.numbers(folders)[batch.entries["folder"][left[here]]]
+                here = here[numbers[here] < 0]
+                numbers[here] = lines.files.numbers(batch, root, left[here])
+        return numbers
+
+
+def _rule_of(entry: Entry) -> Rule:
+    rule = entry.rule
+    about = [
+        f"of {rule.owner}" if rule.owner is not None else "",
+        f"asked by {rule.who}" if rule.who else "",
+        f"until {rule.until}" if rule.until else "",
+        rule.reason,
+    ]
+    words = ", ".join(filter(None, about))
+    name = f"whitelist {rule.words}"
+    return Rule(
+        name, False, f"{entry.place}: {rule.words}" + (f" ({words})" if words else ""), "whitelist"
+    )
+
+
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def shown_name(name: bytes) -> str:
+    """Return the name of a file as one line that tells it exactly: a backslash, control characters
+    and bytes that are not UTF-8 are written as C does (``\\n``, ``\\x1b``)."""
+    text = name.decode(errors="surrogateescape")
+    if text.isprintable() and "\\" not in text:
+        return text
+    return "".join(map(_shown_character, text))
+
+
+def _shown_character(character: str) -> str:
+    code = ord(character)
+    if character == "\\":
+        return "\\\\"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if character.isprintable():
+        return character
+    known = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+    return known.get(character) or "".join(f"\\x{b:02x}" for b in character.encode())
+
+
+def name_shown(text: str) -> bytes:
+    """Return the bytes of a name that `shown_name` wrote. Raises ValueError."""
+    return _ESCAPE.sub(_unescaped, os.fsencode(text))
+
+
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    word = match[1]
+    if word[:1] == b"x" and len(word) == 3:
+        return bytes([int(word[1:], 16)])
+    known = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\"}
+    if word not in known:
+        raise ValueError(f"\\{word.decode(errors='replace')} is no escape; see `purge show`")
+    return known[word]
