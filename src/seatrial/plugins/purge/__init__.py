@@ -1,1 +1,15 @@
-"""Purge of scratch file systems: by a policy, from a plan, with a record of each act."""
+"""Old files are removed by a policy: plan, warnings, act, audit, and a way back."""
+
+from __future__ import annotations
+
+from seatrial.hooks import FileKind, hookimpl
+
+_HERE = "seatrial.plugins.purge"
+
+
+@hookimpl
+def seatrial_files() -> list[FileKind]:
+    return [
+        FileKind("purge", "purge.yaml", f"{_HERE}.policy:PurgeFile"),
+        FileKind("purge-list", "Exceptions of a purge", f"{_HERE}.policy:WhitelistFile"),
+    ]

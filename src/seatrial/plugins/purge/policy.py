@@ -124,7 +124,7 @@ def _check_pattern(text: str) -> None:
 
 def _check_zone(name: str) -> None:
     try:
-        ZoneInfo(name)
+        ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"{name!r} is no time zone; write e.g. UTC or Europe/Berlin") from None
 
@@ -330,7 +330,7 @@ class PurgeFile(FileModel, frozen=True):
     consents: Annotated[int, doc("names that must consent to a purge: `--consent`", ge=1)] = 1
     time_zone: Annotated[
         str,
-        checked(lambda name: name and _check_zone(name)),
+        checked(_check_zone),
         doc("of days and hours, such as Europe/Berlin; default: that of the host"),
     ] = ""
 
@@ -680,7 +680,7 @@ def _check_within(pattern: str, roots: Sequence[str], location: Location) -> Non
     """Add a fault for a path outside of the roots: it would do nothing, without a word."""
     plain = re.split(r"[*?\[\\]", pattern)[0]
     known = plain.rstrip("/") if plain == pattern else plain.rpartition("/")[0]
-    if not any(is_below(known, root) or is_below(root, known or "/") for root in roots):
+    if roots and not any(is_below(known, r) or is_below(r, known or "/") for r in roots):
         text = f"{pattern} is below none of the roots ({', '.join(roots)})"
         location.fault(f"{text}; correct the path")
 
