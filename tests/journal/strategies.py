@@ -27,6 +27,8 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
     dict[str, int] | None: st.none() | st.dictionaries(TEXT, INTEGERS, max_size=3),
     dict[str, str] | None: st.none() | st.dictionaries(TEXT, TEXT, max_size=3),
     dict[str, str]: st.dictionaries(TEXT, TEXT, max_size=3),
+    dict[str, int]: st.dictionaries(TEXT, INTEGERS, max_size=3),
+    list[int]: st.lists(INTEGERS, max_size=3),
     list[str]: st.lists(TEXT, max_size=3),
     dict[str, Any]: st.dictionaries(
         TEXT, TEXT | NUMBERS | st.none() | st.dictionaries(TEXT, TEXT, max_size=3), max_size=3

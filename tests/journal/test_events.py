@@ -68,7 +68,8 @@ from seatrial.journal.trial_life import TrialLife
 from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
 from seatrial.model.decoding import DAMAGED
 from seatrial.model.policy import Limits
-from seatrial.plugins.systemlogs.events import LogsRead
+from seatrial.plugins.purge import events as purge_events
+from seatrial.plugins.systemlogs import events as log_events
 
 from .strategies import EVENTS
 
@@ -173,6 +174,10 @@ def test_the_golden_lines_are_of_every_kind() -> None:
         "plan_entry",
         "run_review",
         "policy_change",
+        "purge_batch_end",
+        "purge_batch_start",
+        "purge_end",
+        "purge_start",
         "references_change",
         "request_refuse",
         "run_cancel",
@@ -204,7 +209,8 @@ def test_every_kind_has_a_name_on_disk_a_number_and_a_meaning_of_its_own() -> No
 
 
 def test_every_struct_of_an_event_is_a_kind() -> None:
-    structs = {each for each in (*vars(events).values(), LogsRead) if isinstance(each, type)}
+    modules = (events, purge_events, log_events)
+    structs = {each for m in modules for each in vars(m).values() if isinstance(each, type)}
     kinds = {each for each in structs if issubclass(each, Event) and each.number}
     assert kinds == set(EVENT_KINDS.values())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from seatrial.account import home
 from seatrial.errors import SeatrialError, UsageError
 
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra")
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-pthread")
 COMPILER_S = 60.0
 
 

@@ -8,6 +8,12 @@ _HERE = "seatrial.plugins.purge"
 
 
 @hookimpl
+def seatrial_events() -> list[str]:
+    kinds = ("PurgeBegun", "PurgeBatchBegun", "PurgeBatchEnded", "PurgeEnded")
+    return [f"{_HERE}.events:{kind}" for kind in kinds]
+
+
+@hookimpl
 def seatrial_files() -> list[FileKind]:
     return [
         FileKind("purge", "purge.yaml", f"{_HERE}.policy:PurgeFile"),

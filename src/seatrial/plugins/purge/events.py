@@ -1,0 +1,65 @@
+"""The events of the journal of a purge, which is its audit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import field
+
+from seatrial.journal.events import Event, Whole
+
+
+class PurgeEvent(Event, frozen=True, kw_only=True, tag="purge"):
+    """Something happened to the files of a plan of ``seatrial purge``."""
+
+
+class PurgeBegun(PurgeEvent, frozen=True, kw_only=True, tag="purge_start"):
+    """An act began: ``remove``, ``aside`` (files are moved aside), ``undo`` or ``expire``.
+    ``plan``: the SHA-256 of the plan. ``consents``: who agreed. ``paths`` and ``owners``: what it
+    is confined to. ``until``: when what is moved aside may be removed, in ns since 1970."""
+
+    number: ClassVar[int] = 400
+    act: str = field(default="", name="value")
+    plan: str = ""
+    consents: list[str] = []
+    operator: str = field(default="", name="by")
+    paths: list[str] = []
+    owners: list[int] = []
+    until: Whole = 0
+
+    @property
+    def by(self) -> str:
+        return self.operator
+
+
+class PurgeBatchBegun(PurgeEvent, frozen=True, kw_only=True, tag="purge_batch_start"):
+    """So many files of a batch of the plan are about to be removed, or moved (intent)."""
+
+    number: ClassVar[int] = 401
+    batch: Whole = field(default=0, name="value")
+    files: Whole = 0
+
+
+class PurgeBatchEnded(PurgeEvent, frozen=True, kw_only=True, tag="purge_batch_end"):
+    """What became of each entry of a batch, in the order of the plan: ``letters`` with their
+    number, such as ``4090r5c1e``. r: removed; b: gone as a batch that was killed is done again;
+    a: moved aside; x: another file was swapped in and is moved aside; u: put back; o: not put back,
+    as a new file has its name; c: changed since the plan, so it stays; g: gone before; k: kept, as
+    it is open; e: an error; n: not tried; -: not meant. ``errors``: the system's message by the
+    index of the entry. ``folders``: those that became empty and were removed."""
+
+    number: ClassVar[int] = 402
+    batch: Whole = field(default=0, name="value")
+    letters: str = field(default="", name="text")
+    freed: Whole = 0
+    errors: dict[str, str] = {}
+    folders: list[str] = []
+
+
+class PurgeEnded(PurgeEvent, frozen=True, kw_only=True, tag="purge_end"):
+    """The act is over. ``counts``: entries by their letter; ``freed``: bytes."""
+
+    number: ClassVar[int] = 403
+    act: str = field(default="", name="value")
+    counts: dict[str, int] = {}
+    freed: Whole = 0
