@@ -85,6 +85,22 @@ def moment_of(text: str, now: float | None = None) -> int:
     return int(((time.time() if now is None else now) - ago) * SECOND_NS)
 
 
+_DAY = re.compile(r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?", re.ASCII)
+
+
+def day_of(text: str) -> int:
+    """Return the ns since the epoch at which a year, a month or a day begins: ``2013``,
+    ``2013-03``, ``2013-03-14``. Raises ValueError with a remedy."""
+    match = _DAY.fullmatch(text.strip()[:_LONGEST_TEXT])
+    try:
+        year, month, day = (int(part or 1) for part in (match.groups() if match else "000"))
+        return int(datetime(year, month, day).timestamp()) * SECOND_NS
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(
+            f"{text[:_LONGEST_TEXT]!r} is no date; write e.g. 2013, 2013-03 or 2013-03-14"
+        ) from None
+
+
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
     if clock := _CLOCK.fullmatch(short) or _DAYS.fullmatch(short):

@@ -73,7 +73,8 @@ def test_given_figures_are_a_side_and_decide_nothing(measured: Workplace) -> Non
     assert small["better"] == "higher", "as it was measured"
     assert (small["first"]["n"], small["first"]["median"]) == (7, 1000.0)
     (given,) = small["first"]["given"]
-    assert given == {"value": 1000.0, "n": 7, "sd": 3.5, "least": None, "greatest": None}
+    origin = {"system": "vt", "source": "Example Corp.", "date": ""}
+    assert given == {"value": 1000.0, "n": 7, "sd": 3.5, "least": None, "greatest": None} | origin
     assert small["second"]["n"] == 5 and small["second"]["given"] == []
     assert small["ratio"] == pytest.approx(small["second"]["median"] / 1000)
     assert 0.9 < small["low"] <= small["ratio"] <= small["high"] < 1

@@ -1,23 +1,26 @@
-"""A file of figures that somebody else measured, such as a vendor's (CSV).
+"""A file of figures that somebody else measured, such as a vendor's: CSV, or what ``seatrial
+parse`` prints.
 
-    case,metric,unit,value,n
-    "lulesh{size=60}@gcc",fom,zones/s,1480.5,5
+    case,metric,unit,value,n,system,source,date
+    "lulesh{size=60}@gcc",fom,zones/s,1480.5,5,Rosa,"CUG 2013, Fig. 3",2013-05
 
 ``read_figures`` returns the rows, or raises InvalidFiles with each fault, its line and column.
 """
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.files import read_regular
-from seatrial.model.figures import number
-from seatrial.units import show_bytes
+from seatrial.model.figures import MetricValue, number
+from seatrial.units import day_of, show_bytes
 
 MAX_FILE_BYTES = 16 << 20
 MAX_FAULTS = 100
@@ -35,11 +38,15 @@ COLUMNS: dict[str, str] = {
     "sd": "their standard deviation",
     "min": "the least of them",
     "max": "the greatest of them",
+    "system": "what it was measured on; default: the machine of the import",
+    "source": "where it stands, such as `CUG 2013, Fig. 3`; default: who gave it",
+    "date": "when it was measured or published: `2013`, `2013-03` or `2013-03-14`",
 }
 _REQUIRED = ("metric", "unit", "value", "n")
 CASE_NAME = re.compile(r"([^{}@%\s]+)(?:\{([^{}]*)\})?(?:@([^{}@%\s]+))?")
 """A case as people write it: test, parameters, toolchain."""
 _DELIMITERS = ",;\t"
+_PARSED = ("name", "value", "unit", "better", "labels")  # of a figure of ``seatrial parse``
 
 
 class GivenRow(Struct, frozen=True, kw_only=True):
@@ -58,16 +65,22 @@ class GivenRow(Struct, frozen=True, kw_only=True):
     sd: float | None
     least: float | None
     greatest: float | None
+    system: str
+    source: str
+    date: str
 
     @property
     def key(self) -> tuple[str, ...]:
         """What must be there once."""
         bound = (f"{name}={value}" for name, value in sorted(self.parameters.items()))
-        return self.test, self.toolchain, self.stage, self.metric, *bound
+        return self.system, self.test, self.toolchain, self.stage, self.metric, *bound
 
 
-def read_figures(path: Path) -> tuple[list[GivenRow], bytes]:
-    """Return the rows of a file of figures, and its bytes. Raises InvalidFiles, and UsageError if
+def read_figures(
+    path: Path, usual: Mapping[str, str] | None = None
+) -> tuple[list[GivenRow], bytes]:
+    """Return the rows of a file of figures, and its bytes. ``usual`` are values of the columns
+    case, system, source and date for rows that have none. Raises InvalidFiles, and UsageError if
     the file cannot be read."""
     try:
         data = read_regular(path, MAX_FILE_BYTES)
@@ -80,21 +93,77 @@ def read_figures(path: Path) -> tuple[list[GivenRow], bytes]:
     except ValueError as error:
         limit = show_bytes(MAX_FILE_BYTES)
         raise UsageError(f"{path}: cannot be read: {error} (at most {limit})") from error
-    return _Reader(path).read(text), data
+    reader = _Reader(path, {name: value for name, value in (usual or {}).items() if value})
+    return reader.read(text), data
 
 
 class _Reader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, usual: Mapping[str, str]) -> None:
         self._path = path
+        self._usual = usual
         self._faults: list[str] = []
         self._columns: list[str] = []
+        self._noun = ""  # of a place, in front of its number
 
     def read(self, text: str) -> list[GivenRow]:
+        """Return the rows of a text. Raises InvalidFiles."""
+        rows = self._read_parsed(text) if text.lstrip()[:1] in ("[", "{") else self._read_csv(text)
+        self._raise()
+        seen: dict[tuple[str, ...], int] = {}
+        for row in rows:
+            if (before := seen.setdefault(row.key, row.line)) != row.line:
+                where = f"{self._noun or 'line '}{before}"
+                self._fault(row.line, "metric", f"this metric of this case is in {where}")
+        self._raise()
+        return rows
+
+    def _read_parsed(self, text: str) -> list[GivenRow]:
+        """Return the rows of what ``seatrial parse`` prints. The case is told by ``usual``."""
+        try:
+            figures = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            line = getattr(error, "lineno", 1)
+            self._fault(line, "", f"is no JSON: {getattr(error, 'msg', 'nested too deep')}")
+            self._raise()
+        if "case" not in self._usual:
+            self._fault(1, "", "does not tell of which case its figures are; name it with --case")
+        if not isinstance(figures, list) or not figures:
+            self._fault(1, "", "has no list of figures such as `seatrial parse` prints")
+        self._raise()
+        self._noun = "figure "
+        rows = (self._parsed(place, figure) for place, figure in enumerate(figures, 1))
+        return [row for row in rows if row is not None]
+
+    def _parsed(self, place: int, figure: Any) -> GivenRow | None:
+        """Return the row of one figure of ``seatrial parse``; None if it has faults."""
+        before = len(self._faults)
+        if not isinstance(figure, dict) or not isinstance(figure.get("labels", {}), dict):
+            self._fault(place, "", f"is no figure with {', '.join(_PARSED)}")
+            return None
+        for name in figure.keys() - set(_PARSED):
+            self._fault(place, str(name)[:60], f"is none of {', '.join(_PARSED)}")
+        labels = figure.get("labels", {})
+        texts = {name: figure.get(name, "") for name in ("name", "unit", "better")}
+        for name, value in (texts | labels).items():
+            if not isinstance(value, str) and (name in texts or not _is_number(value)):
+                self._fault(place, name[:60], f"{str(value)[:60]!r} is no text")
+        value = figure.get("value", "")
+        if value != "" and not _is_number(value):
+            self._fault(place, "value", f"{str(value)[:60]!r} is no number")
+        if len(self._faults) > before:
+            return None
+        metric = MetricValue(texts["name"], 0, "", "none", labels=labels).full_name
+        unit, better = texts["unit"] or "1", texts["better"]
+        columns = {"metric": metric, "unit": unit, "better": better, "value": str(value), "n": "1"}
+        return self._row(place, columns)
+
+    def _read_csv(self, text: str) -> list[GivenRow]:
+        if "case" in self._usual:
+            self._fault(1, "", "names its cases itself: leave out --case, which is for JSON")
         first = text.lstrip("\r\n").partition("\n")[0]
         delimiter = max(_DELIMITERS, key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         rows: list[GivenRow] = []
-        seen: dict[tuple[str, ...], int] = {}
         try:
             for cells in reader:
                 if not any(cell.strip() for cell in cells):
@@ -102,19 +171,15 @@ class _Reader:
                 if not self._columns:
                     self._read_head(reader.line_num, cells)
                     continue
-                row = self._row(reader.line_num, [cell.strip() for cell in cells])
-                if row is None:
-                    continue
-                if (before := seen.setdefault(row.key, row.line)) != row.line:
-                    self._fault(row.line, "metric", f"this metric of this case is in line {before}")
-                rows.append(row)
+                row = self._csv_row(reader.line_num, [cell.strip() for cell in cells])
+                if row is not None:
+                    rows.append(row)
         except csv.Error as error:
             self._fault(reader.line_num, "", f"is no CSV: {error}")
         if not self._columns:
             self._fault(1, "", f"is empty; the first line names the columns: {', '.join(COLUMNS)}")
         elif not rows and not self._faults:
             self._fault(1, "", "has no figure below its head")
-        self._raise()
         return rows
 
     def _read_head(self, line: int, cells: Sequence[str]) -> None:
@@ -132,24 +197,29 @@ class _Reader:
             self._fault(line, "", f"the head lacks {', '.join(missing)}")
         self._raise()
 
-    def _row(self, line: int, cells: list[str]) -> GivenRow | None:
-        """Return a row; None if it has faults."""
-        before = len(self._faults)
+    def _csv_row(self, line: int, cells: list[str]) -> GivenRow | None:
+        """Return the row of a line; None if it has faults."""
         if len(cells) != len(self._columns):
             counts = f"{len(cells)} values, and the head {len(self._columns)} columns"
             self._fault(line, "", f"has {counts}; put quotes around a value with a comma")
             return None
-        given = dict(zip(self._columns, cells, strict=True))
+        return self._row(line, dict(zip(self._columns, cells, strict=True)))
+
+    def _row(self, line: int, written: Mapping[str, str]) -> GivenRow | None:
+        """Return a row by its columns; None if it has faults."""
+        before = len(self._faults)
+        given = {**self._usual, **{name: value for name, value in written.items() if value}}
         test, parameters, toolchain = self._case(line, given)
         value = self._number(line, given, "value", required=True)
         spread = {name: self._number(line, given, name) for name in ("sd", "min", "max")}
         n = self._count(line, given)
         self._check_spread(line, value, spread)
         for name in ("metric", "unit"):
-            if not given[name]:
+            if not given.get(name):
                 self._fault(line, name, "is missing" + ("; 1 for none" if name == "unit" else ""))
         self._choice(line, given, "better", ("higher", "lower", "none"))
         self._choice(line, given, "stage", ("alone", "full"))
+        self._check_date(line, given.get("date", ""))
         if len(self._faults) > before or value is None:
             return None
         return GivenRow(
@@ -166,20 +236,30 @@ class _Reader:
             sd=spread["sd"],
             least=spread["min"],
             greatest=spread["max"],
+            system=given.get("system", ""),
+            source=given.get("source", ""),
+            date=given.get("date", ""),
         )
 
+    def _check_date(self, line: int, text: str) -> None:
+        try:
+            day_of(text or "2000")
+        except ValueError as error:
+            self._fault(line, "date", str(error))
+
     def _case(self, line: int, given: Mapping[str, str]) -> tuple[str, dict[str, str], str]:
-        if "case" not in given:
-            if not given["test"]:
+        if "test" in self._columns:
+            if not given.get("test"):
                 self._fault(line, "test", "is missing")
             parameters = self._parameters(line, "parameters", given.get("parameters", ""))
-            return given["test"], parameters, given.get("toolchain", "")
+            return given.get("test", ""), parameters, given.get("toolchain", "")
         for name in ("parameters", "toolchain"):
             if given.get(name):
                 self._fault(line, name, "is a part of `case`; leave it empty")
-        match = CASE_NAME.fullmatch(given["case"])
+        name = given.get("case", "")
+        match = CASE_NAME.fullmatch(name)
         if match is None:
-            self._fault(line, "case", f"{given['case']!r} is no case such as lulesh{{size=60}}@gcc")
+            self._fault(line, "case", f"{name!r} is no case such as lulesh{{size=60}}@gcc")
             return "", {}, ""
         return match[1], self._parameters(line, "case", match[2] or ""), match[3] or ""
 
@@ -209,7 +289,7 @@ class _Reader:
             return None
 
     def _count(self, line: int, given: Mapping[str, str]) -> int:
-        text = given["n"]
+        text = given.get("n", "")
         if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
             self._fault(line, "n", f"{text!r} is no number of measurements; at least 1")
             return 1
@@ -233,12 +313,17 @@ class _Reader:
             self._fault(line, name, f"{text!r} is none of {', '.join(words)}")
 
     def _fault(self, line: int, column: str, what: str) -> None:
-        place = f"{self._path}:{line}" + (f": {column}" if column else "")
+        at = f": {self._noun}" if self._noun else ":"
+        place = f"{self._path}{at}{line}" + (f": {column}" if column else "")
         self._faults.append(f"{place}: {what}")
 
     def _raise(self) -> None:
         if self._faults:
             raise InvalidFiles(list(_bounded(self._faults)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _bounded(faults: Sequence[str]) -> Iterator[str]:

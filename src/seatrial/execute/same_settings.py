@@ -179,12 +179,15 @@ def require_to_cancel(tag: str, ledger: Ledger, unresolved: Sequence[Unresolved]
 # events are of kinds of their own, which nothing that counts runs or measurements takes for these.
 
 
-def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) -> TrialFolder:
-    """Make the trial ``tag`` of the figures in a file, on a machine of that name. Raises
-    InvalidFiles for faults in the file, and UsageError where there is such a trial."""
-    rows, data = read_figures(file)
+def import_figures(
+    trials: Path, tag: str, machine: str, file: Path, by: str, **usual: str
+) -> TrialFolder:
+    """Make the trial ``tag`` of the figures in a file, on a machine of that name. ``usual``: case,
+    source and date of figures that have none. Raises InvalidFiles for faults in the file, and
+    UsageError where there is such a trial."""
+    rows, data = read_figures(file, {"system": machine, "source": by} | _given(usual))
     now, digest = time.time_ns(), hashlib.sha256(data).hexdigest()
-    cases = {_case_id(row, machine): _case(row, machine) for row in rows}
+    cases = {_case_id(row): _case(row) for row in rows}
     record = Record(
         tag=tag,
         created=now,
@@ -198,10 +201,15 @@ def import_figures(trials: Path, tag: str, machine: str, file: Path, by: str) ->
         given=GivenFrom(file=str(file.absolute()), sha256=digest, by=by, on=now),
     )
     folder = create(trials, record, cases.values())
-    replace_file(folder.path / "figures.csv", data)
+    kept = "figures.json" if data.lstrip()[:1] in (b"[", b"{") else "figures.csv"
+    replace_file(folder.path / kept, data)
     imported = FiguresImported(figures=len(rows), file=str(file.absolute()), sha256=digest, by=by)
-    _write(folder, machine, [imported, *(_event(folder.tag, row, machine) for row in rows)])
+    _write(folder, machine, [imported, *(_event(folder.tag, row) for row in rows)])
     return folder
+
+
+def _given(usual: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in usual.items() if value}
 
 
 def _write(folder: TrialFolder, machine: str, events: Sequence[Event]) -> None:
@@ -212,16 +220,16 @@ def _write(folder: TrialFolder, machine: str, events: Sequence[Event]) -> None:
         journal.flush(durable=True)
 
 
-def _case_id(row: GivenRow, machine: str) -> str:
+def _case_id(row: GivenRow) -> str:
     bound = sorted(row.parameters.items())
-    text = "\0".join([row.test, machine, row.toolchain, *(f"{n}={v}" for n, v in bound)])
+    text = "\0".join([row.test, row.system, row.toolchain, *(f"{n}={v}" for n, v in bound)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _case(row: GivenRow, machine: str) -> Case:
+def _case(row: GivenRow) -> Case:
     """Return the case of a row. How many nodes it had is not known."""
     return Case(
-        id=_case_id(row, machine),
+        id=_case_id(row),
         test=row.test,
         parameters=dict(row.parameters),
         toolchain=row.toolchain,
@@ -234,8 +242,8 @@ def _case(row: GivenRow, machine: str) -> Case:
     )
 
 
-def _event(tag: str, row: GivenRow, machine: str) -> FigureGiven:
-    case = _case_id(row, machine)
+def _event(tag: str, row: GivenRow) -> FigureGiven:
+    case = _case_id(row)
     run_id = run_id_of(tag, case, row.line)
     return FigureGiven(
         test=row.test,
@@ -251,4 +259,7 @@ def _event(tag: str, row: GivenRow, machine: str) -> FigureGiven:
         greatest=row.greatest,
         stage=row.stage,
         line=row.line,
+        system=row.system,
+        source=row.source,
+        date=row.date,
     )

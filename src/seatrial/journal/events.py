@@ -400,7 +400,9 @@ class RunReviewed(RunEvent, frozen=True, kw_only=True, tag="run_review"):
 class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
     """A figure of merit that somebody else gave, such as a vendor; Seatrial did not measure it.
     ``figure`` is the mean or median of ``n`` measurements, with their standard deviation, least and
-    greatest where these were given; ``line`` is that of the file of figures."""
+    greatest where these were given; ``line`` is that of the file of figures. ``system`` is what it
+    was measured on, ``source`` where it stands, such as a paper, ``date`` when it was measured or
+    published: a year, a month or a day."""
 
     number: ClassVar[int] = 271
     stored_text: ClassVar[str] = "unit"
@@ -414,6 +416,9 @@ class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
     greatest: Number | None = None
     stage: str = ""
     line: Whole = 0
+    system: str = ""
+    source: str = ""
+    date: str = ""
 
 
 # ---- of a build -------------------------------------------------------------------------------

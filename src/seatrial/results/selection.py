@@ -109,6 +109,11 @@ def parse_side(text: str) -> SideSelection:
     return SideSelection(written, trial, _conditions(text, rest))
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the words of a list, written as NAME,NAME; each once."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
 def _conditions(text: str, rest: str) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
@@ -162,6 +167,8 @@ def _fitting(
         for name, value in selection.conditions.items()
         if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO, *labels.wanted)
     ]
+    if machine := selection.conditions.get("machine", ""):
+        matches.append(lambda one: not one.given or fnmatchcase(one.machine, machine))
     if tests:
         matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
     kept = [one for one in members if all(match(one) for match in matches)]
@@ -237,10 +244,15 @@ def _trials(store: Store, selection: SideSelection) -> list[TrialRow]:
         found = _trials_like(store, wanted or "*", conditions)
     for key in _TRIAL_KEYS:
         pattern = conditions.get(key, "*")
-        found = [one for one in found if fnmatchcase(getattr(one, key), pattern)]
+        found = [one for one in found if _has(one, key, pattern)]
     if not found:
         raise UsageError(f"{selection.text}: no trial fits; see `seatrial trials`")
     return found[::-1]
+
+
+def _has(trial: TrialRow, key: str, pattern: str) -> bool:
+    """Return whether a trial fits a condition. Figures that were given are of several systems."""
+    return fnmatchcase(getattr(trial, key), pattern) or (key == "machine" and trial.given)
 
 
 def _trials_like(store: Store, tag: str, conditions: Mapping[str, str]) -> list[TrialRow]:

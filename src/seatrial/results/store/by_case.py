@@ -42,13 +42,18 @@ Kind = tuple[str, str, str]  # a metric's name, unit and direction
 
 class GivenFigure(Struct, frozen=True):
     """A figure that somebody else gave: of ``n`` measurements, with their standard deviation, least
-    and greatest, if these were given."""
+    and greatest, if these were given. ``source`` and ``date`` tell where it comes from."""
 
     value: float
     n: int
     sd: float | None = None
     least: float | None = None
     greatest: float | None = None
+    #: what it was measured on; "" where that is not known
+    system: str = ""
+    source: str = ""
+    #: a year, a month or a day
+    date: str = ""
 
 
 class CaseRuns(Struct, frozen=True):
@@ -132,7 +137,7 @@ def _times(one: GivenFigure, factor: float) -> GivenFigure:
     sd, least, greatest = (
         None if value is None else value * factor for value in (one.sd, one.least, one.greatest)
     )
-    return GivenFigure(one.value * factor, one.n, sd, least, greatest)
+    return replace(one, value=one.value * factor, sd=sd, least=least, greatest=greatest)
 
 
 def figures_of(cases: Iterable[CaseRuns], kinds: Iterable[Kind]) -> list[float]:
@@ -192,7 +197,13 @@ def by_case(
     _add_figures(store, right, of_run)
     begun = {case for case, _ in groups}
     found = {**groups, **{(row, ""): case for row, case in cases.items() if row not in begun}}
-    return [found[key] for key in sorted(found)]
+    return [_of_system(found[key]) for key in sorted(found)]
+
+
+def _of_system(case: CaseRuns) -> CaseRuns:
+    """Return a case of given figures as one of the system that they were measured on."""
+    systems = {figure.system for figures in case.given.values() for figure in figures} - {""}
+    return replace(case, machine=systems.pop()) if len(systems) == 1 else case
 
 
 class _Groups(dict[tuple[int, str], CaseRuns]):
@@ -284,7 +295,7 @@ def _without_runs(case: _CaseOfTrial) -> CaseRuns:
     shown = {name: show(value) for name, value in parameters.items()}
 
     def size(name: str, number: int | None) -> int | None:
-        return _number_of(shown, name) if number is None else number
+        return number or _number_of(shown, name)  # figures that were given have 0
 
     return CaseRuns(
         test=case.test,
@@ -334,8 +345,9 @@ def _add_figures(store: Store, right: str, of_run: dict[int, CaseRuns]) -> None:
         group.values.setdefault(kinds[metric], []).append(value)
         group.jobs.setdefault(kinds[metric], []).append(job)
     sql = (
-        "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest"
-        " FROM runs JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
+        "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest,"
+        " given_figures.system, given_figures.source, given_figures.date FROM runs"
+        " JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
         " ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
         f" WHERE {right}"
     )
