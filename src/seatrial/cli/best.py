@@ -15,6 +15,7 @@ from seatrial.execute.tuning_odds import TuningOdds
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.ratios import per_resource
+from seatrial.results.selection import words_of
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
 from seatrial.results.tuned import (
@@ -28,7 +29,9 @@ from seatrial.results.tuned import (
     state_text,
     untried_text,
 )
-from seatrial.show.text import folded
+from seatrial.show.best import range_sections
+from seatrial.show.given import given_section, value_of
+from seatrial.show.text import folded, section_text
 from seatrial.units import (
     count,
     in_per_cent,
@@ -51,6 +54,9 @@ MAX_NAMED = 6
     "NAME[,NAME]",
     "What makes a setting: parameters, toolchain, tasks...; default: all parameters that vary.",
 )
+@options.text_option(
+    "--best-of", "NAME[,NAME]", "Each setting by its best over these, such as nodes,tasks."
+)
 @click.option("--metric", default="", help="The figure; default: the one that most runs have.")
 @options.choice_option(
     "--statistic",
@@ -66,6 +72,7 @@ def command(
     /,
     trials: tuple[str, ...],
     over: str,
+    best_of: str,
     tests: tuple[str, ...],
     per: str | None,
     form: str,
@@ -74,16 +81,16 @@ def command(
     """Rank settings: the best one, those that cannot be told from it, those that failed.
 
     TRIAL may have conditions, as for `seatrial compare`. With 95 % a best setting is among those
-    that are not called worse.
+    that are not called worse. Figures that others gave stand beside them, marked and not ranked.
 
     \b
     seatrial best sweep
     seatrial best sweep --over order,stripe --metric bandwidth
     seatrial best week1 week2 week3 --over threads --statistic least
+    seatrial best daint titan vendor --over machine --best-of nodes,tasks
     """
-    names = tuple(dict.fromkeys(name.strip() for name in over.split(",") if name.strip()))
-    query = BestQuery(over=names, **asked)
-    sides = sides_of(folders, trials, tests)
+    query = BestQuery(over=words_of(over), best_of=words_of(best_of), **asked)
+    sides = sides_of(folders, trials, tests, given=True)
     if per:
         sides = [per_resource(side, per) for side in sides]
     tables = best_settings(sides, query)
@@ -95,6 +102,8 @@ def command(
 
 
 def _page(one: BestTable) -> str:
+    if one.best_of:
+        return "\n\n".join(map(section_text, range_sections(one)))
     unit = show_unit(one.unit, " in {}")
     better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
     title = f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}"
@@ -105,6 +114,8 @@ def _page(one: BestTable) -> str:
         lines.append(f"constant resources: {count(one.cores, 'core')} in each setting")
     lines += ["", _table(one), ""]
     lines += [folded(plain_line(told)) for told in _told(one)]
+    if one.given:
+        lines += ["", section_text(given_section(one.given))]
     return "\n".join(lines)
 
 
@@ -119,6 +130,11 @@ def _table(one: BestTable) -> str:
         reason = causes(each.excluded) if each.n else each.reason or causes(each.excluded)
         verdict = "" if each.verdict == "no figure" else each.word
         table.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, reason)
+    for entry in one.given:
+        bound = (None,) if one.statistic == "least" else ()
+        ratio = in_per_cent(entry.ratio)
+        value = value_of(entry, one.unit)
+        table.add(*entry.values.values(), value, *bound, "", ratio, "", "given", "")
     return str(table)
 
 

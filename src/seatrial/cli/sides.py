@@ -10,10 +10,13 @@ from seatrial.results.selection import Side, gather, parse_side, trials_of
 from seatrial.show.text import folded
 
 
-def sides_of(folders: Folders, texts: Iterable[str], tests: Sequence[str] = ()) -> list[Side]:
-    """Return the sides of a study, and tell which of their trials have damaged journals."""
+def sides_of(
+    folders: Folders, texts: Iterable[str], tests: Sequence[str] = (), *, given: bool = False
+) -> list[Side]:
+    """Return the sides of a study, and tell which of their trials have damaged journals. With
+    ``given`` they may be figures that somebody gave."""
     with opened(folders) as store:
-        sides = [gather(store, parse_side(text), tests) for text in texts]
+        sides = [gather(store, parse_side(text), tests, given=given) for text in texts]
         tell_damage(store, trials_of(sides))
     for line in dict.fromkeys(text for side in sides for text in side.unlike):
         tell(line)

@@ -7,6 +7,13 @@ A setting is one value of each parameter that is asked for. Settings are ranked 
 their figures, or by the least: the best of their n figures (``statistics.best_of_n``). With 95 % a
 best one is among those that are not told to be worse (``statistics.subset_selection``): those are
 as good (``same`` in a comparison), or it is unclear.
+
+With ``best_of`` a setting has the best of its cases that differ in these parameters alone. The best
+of k noisy cases looks better than it is. So all cases of all settings are one family: a setting is
+worse only where each of its cases is. The interval of its ratio is of the two chosen cases, with
+5 % divided among all pairs that might have been chosen.
+
+Figures that somebody gave are beside the others (``BestTable.given``), and decide nothing.
 """
 
 from collections import Counter
@@ -20,7 +27,10 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import select_best
+from seatrial.judge.statistics.significance import CONFIDENCE
 from seatrial.judge.statistics.spread import best_of
+from seatrial.results import given as given_figures
+from seatrial.results.given import GivenEntry
 from seatrial.results.panels import (
     APART,
     CasesTable,
@@ -52,9 +62,11 @@ Blocks = Mapping[str, Mapping[Key, list[float]]]
 
 class BestQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``over`` are parameters or attributes, () for all parameters that vary;
-    ``metric``: the figure, "" for that of which a test has most."""
+    ``best_of`` those over which each setting has its best; ``metric``: the figure, "" for that of
+    which a test has most."""
 
     over: tuple[str, ...] = ()
+    best_of: tuple[str, ...] = ()
     metric: str = ""
     statistic: Statistic = "median"
 
@@ -81,6 +93,14 @@ class Setting(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     reason: str = ""
     #: runs of each that may decide
     needed: int = 0
+    #: of the best of a range: where it lies, how many cases of the range have figures, how many
+    #: have none, and where others lie that cannot be told from it
+    at: dict[str, str] = {}
+    tried: int = 0
+    without: int = 0
+    ties: list[dict[str, str]] = []
+    #: why the range may not hold the best: ``nodes=160 is the largest with a figure``
+    edges: list[str] = []
 
     @property
     def word(self) -> str:
@@ -102,7 +122,8 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     several settings the best one was best, and how many blocks there are; ``cores`` of a setting,
     0 where they are not the same; ``plateau``: whether the settings about the best one were
     looked for, which takes one parameter or two; ``drops``: with constant resources, where the
-    median of the next value of the one parameter is slower."""
+    median of the next value of the one parameter is slower; ``best_of``: over what each setting has
+    its best; ``given``: figures that others gave, the best first, which are not ranked."""
 
     over: list[str]
     statistic: Statistic
@@ -112,6 +133,8 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     cores: int = 0
     plateau: bool = False
     drops: list[SpeedDrop] = []
+    best_of: list[str] = []
+    given: list[GivenEntry] = []
 
     @property
     def indistinct(self) -> list[Setting]:
@@ -122,43 +145,110 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
 def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
     """Return a table for each case that has two settings or more. Raises UsageError where none
     has, or a name is not known."""
-    members = cases_of(sides)
-    _require_names(members, query)
+    every = cases_of(sides)
+    _require_names(every, query)
+    members, given = given_figures.apart(every)
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()
-    for test in dict.fromkeys(one.test for one in members):
-        of_test, lacking = _tables(members, test, query)
-        tables += of_test
-        left_out.update(lacking)
+    for test in dict.fromkeys(one.test for one in every):
+        study = _Study(
+            [one for one in members if one.test == test],
+            [one for one in given if one.test == test],
+            members or given,
+            query,
+        )
+        tables += study.tables()
+        left_out.update(study.left_out)
     if not tables:
-        raise UsageError(_nothing_differs(members, query))
+        raise UsageError(_nothing_differs(every, query))
     return with_left_out(tables, left_out)
 
 
-def _tables(
-    members: Sequence[CaseRuns], test: str, query: BestQuery
-) -> tuple[list[BestTable], Counter[str]]:
-    """Return the tables of a test, and how many of its cases were left out, by the reason."""
-    every = [one for one in members if one.test == test]
-    over = list(query.over) or varying(every)
-    cases = [one for one in every if all(one.attribute(name) for name in over)]
-    left_out = Counter(_lacking(every, over))
-    follow = along(cases, over, over)
-    tables = []
-    for panel in panels(cases, {*over, *follow}):
-        if len({_setting(one, over) for one in panel}) > 1:
-            name = title(panel, {*over, *follow}, members)
-            own = [n for n in over if n not in follow]
-            tables.append(_table(panel, own, follow, query, name))
+class _Study:
+    """The cases of one test, measured and ``given``. ``left_out`` counts those in no table."""
+
+    def __init__(
+        self,
+        cases: Sequence[CaseRuns],
+        given: Sequence[CaseRuns],
+        every: Sequence[CaseRuns],
+        query: BestQuery,
+    ) -> None:
+        self._every, self._query = every, query
+        differ = [name for name in varying(cases or given) if name not in query.best_of]
+        self._over = list(query.over) or differ or ["machine"]
+        names = [*self._over, *query.best_of]
+        self._cases = [one for one in cases if all(one.attribute(name) for name in names)]
+        self.left_out = Counter(_lacking(cases, names))
+        follow = [*along(self._cases, names, names), *self._tasks_of_node(query.best_of)]
+        self._follow = list(dict.fromkeys(follow))
+        self._apart = {*names, *self._follow}
+        self._given = [one for one in given if all(one.attribute(name) for name in self._over)]
+        lacking = _lacking(given, self._over)
+        self.left_out.update(f"given, {reason}" for reason in lacking)
+
+    def _tasks_of_node(self, names: Sequence[str]) -> list[str]:
+        """Return the parameters that are tasks over nodes, where both of these are ``names``."""
+        if not {"nodes", "tasks"} <= set(names):
+            return []
+        return [
+            name
+            for name in parameters_of(self._cases)
+            if name not in names
+            and are_numbers([one.attribute(name) for one in self._cases])
+            and all(_is_tasks_of_node(one, name) for one in self._cases)
+        ]
+
+    def tables(self) -> list[BestTable]:
+        """Return the tables."""
+        found, placed = [], set()
+        for panel in panels(self._cases, self._apart):
+            like = [one for one in self._given if not self._unlike(one, panel[0])]
+            placed |= set(map(id, like))
+            found += self._of_panel(panel, like)
+        rest = [one for one in self._given if id(one) not in placed]
+        if self._cases:
+            whys = [self._unlike(one, self._cases[0]) for one in rest]
+            self.left_out.update(f"given, {why or 'on another system'}" for why in whys)
         else:
-            left_out[ALONE] += len(panel)
-    return tables, left_out
+            for panel in panels(rest, self._apart):
+                found += self._of_panel([], panel)
+        return found
+
+    def _unlike(self, given: CaseRuns, like: CaseRuns) -> str:
+        """Return why a given case does not belong beside a measured one; "" if it does."""
+        systems = {one.machine for one in self._cases}
+        if "machine" not in self._apart and given.machine in systems - {like.machine}:
+            return f"of {given.machine}"
+        return given_figures.unlike(given, like, self._apart)
+
+    def _of_panel(self, panel: Sequence[CaseRuns], like: Sequence[CaseRuns]) -> list[BestTable]:
+        """Return the table of some cases and given ones, if there are settings to be ranked."""
+        cases = [*panel, *like]
+        if len({_setting(one, self._over) for one in cases}) < 2 and not self._query.best_of:
+            self.left_out[ALONE] += len(cases)
+            return []
+        name = title(cases, self._apart, self._every)
+        own = [each for each in self._over if each not in self._follow]
+        measured = panel if any(one.values for one in panel) else []
+        kind = kind_of(measured or like or panel, self._query.metric)
+        table = _table(panel, own, self._follow, self._query, kind, name)
+        return [replace(table, given=_beside(table, like, kind, not measured))]
+
+
+def _is_tasks_of_node(one: CaseRuns, name: str) -> bool:
+    return float(one.attribute(name)) * float(one.attribute("nodes")) == float(
+        one.attribute("tasks")
+    )
 
 
 def _require_names(members: Sequence[CaseRuns], query: BestQuery) -> None:
     """Raise UsageError if a name, or the metric, is not known."""
-    for name in query.over:
-        require_known("--over", name, parameters_of(members), ATTRIBUTES)
+    for option, names in (("--over", query.over), ("--best-of", query.best_of)):
+        for name in names:
+            require_known(option, name, parameters_of(members), ATTRIBUTES)
+    if both := [name for name in query.best_of if name in query.over]:
+        raise UsageError(f"--best-of {both[0]}: settings are over it already; leave it out of one")
     require_metric(query.metric, members)
 
 
@@ -183,9 +273,14 @@ def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
 
 
 def _table(
-    panel: Sequence[CaseRuns], over: list[str], follow: list[str], query: BestQuery, name: str
+    panel: Sequence[CaseRuns],
+    over: list[str],
+    follow: list[str],
+    query: BestQuery,
+    kind: Kind,
+    name: str,
 ) -> BestTable:
-    kind = kind_of(panel, query.metric)
+    """Return the table of measured cases; without settings where there are none."""
     cores = {member.attribute(CORES) for member in panel}
     table = BestTable(
         case=name,
@@ -196,19 +291,25 @@ def _table(
         statistic=query.statistic,
         settings=[],
         along=follow,
-        cores=int(cores.pop() or 0) if are_constant(panel) else 0,
+        cores=int(cores.pop() or 0) if panel and are_constant(panel) else 0,
+        best_of=list(query.best_of),
     )
+    if not panel:
+        return replace(table, reason=given_figures.NOT_RANKED)
     if kind[2] == NO_DIRECTION:
         return replace(table, reason="it has no direction (better: none), so none is best")
+    names = [*over, *query.best_of]
     groups: dict[tuple[str, ...], list[CaseRuns]] = {}
     for member in panel:
-        groups.setdefault(_setting(member, over), []).append(member)
-    settings = {key: _measured(over, key, cases, kind) for key, cases in groups.items()}
+        groups.setdefault(_setting(member, names), []).append(member)
+    settings = {key: _measured(names, key, cases, kind) for key, cases in groups.items()}
     figures = {
         key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
     }
     if not figures:
         return replace(table, settings=list(settings.values()), reason="no setting has a figure")
+    if query.best_of:
+        return _over_range(table, settings, figures)
     return _ranked(table, settings, figures, by_block(groups, kind))
 
 
@@ -345,6 +446,167 @@ def _by_least(
         compared[key] = replace(one, verdict=verdict, ratio=second / (first or 1.0))
     compared[top] = replace(compared[top], verdict="best")
     return compared
+
+
+# ---- the best over a range ---------------------------------------------------------------------
+
+
+def _over_range(
+    table: BestTable, settings: Mapping[Key, Setting], figures: Mapping[Key, list[float]]
+) -> BestTable:
+    """Judge all cases of all settings together; then each setting has its best case."""
+    judge = _by_least if table.statistic == "least" else _by_median
+    compared = judge(table, settings, figures)
+    top = next(key for key, one in compared.items() if one.verdict == "best")
+    ranges: dict[Key, list[Key]] = {}
+    for key in compared:
+        ranges.setdefault(key[: len(table.over)], []).append(key)
+    pairs = sum(key in figures for key in ranges[top[: len(table.over)]])
+    found = [
+        _best_of_range(table, {key: compared[key] for key in keys}, figures, top, pairs)
+        for keys in ranges.values()
+    ]
+    return replace(table, settings=sorted(found, key=_rank))
+
+
+def _best_of_range(
+    table: BestTable,
+    cases: Mapping[Key, Setting],
+    figures: Mapping[Key, list[float]],
+    top: Key,
+    pairs: int,
+) -> Setting:
+    """Return the best of the cases of one setting, beside that of the best setting, which is one of
+    ``pairs``."""
+    known = {key: one for key, one in cases.items() if key in figures}
+    if not known:
+        reasons = dict.fromkeys(one.reason for one in cases.values())
+        first = next(iter(cases.values()))
+        excluded = sum((Counter(one.excluded) for one in cases.values()), Counter[str]())
+        values = {name: first.values[name] for name in table.over}
+        return Setting(
+            values=values,
+            excluded=dict(excluded),
+            reason="; ".join(reasons),
+            without=len(cases),
+        )
+    key = max(known, key=lambda each: known[each].ratio or 0.0)
+    own = known[key]
+    low, high = _interval(table, figures, top, key, pairs * len(known))
+    verdict, reason = _verdict_of_range(table, known, key)
+    return replace(
+        own,
+        values={name: own.values[name] for name in table.over},
+        low=low,
+        high=high,
+        verdict=verdict,
+        reason=reason,
+        at=_at(own, table.best_of),
+        tried=len(known),
+        without=len(cases) - len(known),
+        ties=_ties(table, known, figures),
+        edges=_edges([_at(one, table.best_of) for one in known.values()], _at(own, table.best_of)),
+    )
+
+
+def _at(one: Setting, names: Sequence[str]) -> dict[str, str]:
+    return {name: one.values[name] for name in names}
+
+
+def _verdict_of_range(
+    table: BestTable, known: Mapping[Key, Setting], key: Key
+) -> tuple[SettingVerdict, str]:
+    """Return the verdict of a setting by those of all its cases, and the reason."""
+    own = known[key]
+    if own.verdict != "worse":
+        return own.verdict, own.reason
+    for one in known.values():
+        if one.verdict != "worse":
+            where = ", ".join(f"{name}={value}" for name, value in _at(one, table.best_of).items())
+            return "unclear", f"its {where} cannot be told from the best"
+    return own.verdict, own.reason
+
+
+def _interval(
+    table: BestTable, figures: Mapping[Key, list[float]], top: Key, key: Key, pairs: int
+) -> tuple[float | None, float | None]:
+    """Return the interval of the ratio of a case to the best one, either of which was chosen: it
+    holds for all ``pairs`` that might have been with 95 %."""
+    first, second = (figures[top], figures[key])
+    if table.better == "lower":
+        first, second = second, first
+    few = min(len(first), len(second)) < 2 or min(*first, *second) <= 0
+    if key == top or few or table.statistic == "least":
+        return None, None
+    return two_samples.ratio_interval([second], [first], 1 - (1 - CONFIDENCE) / pairs)
+
+
+def _ties(
+    table: BestTable, known: Mapping[Key, Setting], figures: Mapping[Key, list[float]]
+) -> list[dict[str, str]]:
+    """Return where other cases of a setting lie that cannot be told from its best one."""
+    judge = _by_least if table.statistic == "least" else _by_median
+    among = judge(table, known, {key: figures[key] for key in known})
+    return [
+        _at(one, table.best_of) for one in among.values() if one.verdict in ("as good", "unclear")
+    ]
+
+
+def _edges(tried: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> list[str]:
+    """Return where the best case is at the edge of those that have a figure, so that a better one
+    may lie beyond it."""
+    found: dict[str, list[str]] = {}
+    for name, value in best.items():
+        if edge := _edge(name, value, {each[name] for each in tried}):
+            found.setdefault(edge, []).append(f"{name}={value}")
+    return [
+        f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} {edge}"
+        for edge, named in found.items()
+    ]
+
+
+def _edge(name: str, value: str, values: Collection[str]) -> str:
+    """Return at which edge of the values a value is; "" where it is at none."""
+    if len(values) == 1:
+        return "alone with a figure"
+    if not are_numbers(list(values)):
+        return ""
+    numbers = sorted(map(float, values))
+    if float(value) == numbers[-1]:
+        return "the largest with a figure"
+    is_one = name in (*NUMBERS, CORES) and value == "1"  # there is nothing below it
+    return "the least with a figure" if float(value) == numbers[0] and not is_one else ""
+
+
+# ---- given figures -------------------------------------------------------------------------------
+
+
+def _beside(
+    table: BestTable, like: Sequence[CaseRuns], kind: Kind, alone: bool
+) -> list[GivenEntry]:
+    """Return the given figures of a table, the best first; of each setting the best of its range,
+    where that is asked for. Those that are ``alone`` have a unit and a direction of their own."""
+    kind = given_figures.kind_of_given(like, kind[0]) if alone else kind
+    entries = []
+    for one in like:
+        values = {name: one.attribute(name) for name in table.over}
+        at = {name: one.attribute(name) for name in table.best_of if one.attribute(name)}
+        for entry in given_figures.entries_of(one, kind[0]):
+            entries.append(replace(given_figures.in_kind(entry, kind), values=values, at=at))
+    if table.best_of:
+        entries = list(given_figures.best_given(entries, table.better))
+    top = next((each for each in table.settings if each.verdict == "best"), None)
+    figure = None if top is None else top.least if table.statistic == "least" else top.median
+    if figure:
+        entries = [_with_ratio(entry, figure, table.better) for entry in entries]
+    sign = 1 if table.better == "lower" else -1
+    return sorted(entries, key=lambda entry: (bool(entry.reason), sign * entry.value))
+
+
+def _with_ratio(entry: GivenEntry, best: float, better: Better) -> GivenEntry:
+    if entry.reason or entry.value <= 0:
+        return entry
+    return replace(entry, ratio=entry.value / best if better == "higher" else best / entry.value)
 
 
 # ---- blocks in which settings were measured together ---------------------------------------------

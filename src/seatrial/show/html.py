@@ -279,5 +279,8 @@ def _link(link: Link, address: Address) -> Markup:
 def _state(state: State) -> Markup:
     if state.tone == "rehearsed":
         return rehearsal_mark(True)
+    if state.tone == "given":
+        title = "given by others, not measured here"
+        return Markup('<span class="rehearsed" title="{}">{}</span>').format(title, state.word)
     kind = state.tone if state.tone == "quiet" else f"judged {state.tone}"
     return Markup('<span class="{}">{}</span>').format(kind, state.word)

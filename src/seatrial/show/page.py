@@ -27,7 +27,7 @@ Kind = Literal["text", "count", "number", "share", "per cent", "seconds", "time"
 """How numbers of a column are shown. "share": a fraction of 1. "time": in ns since the epoch, to
 the minute on a terminal; "clock": the same to the second, without its year."""
 
-Tone = Literal["", "better", "worse", "suspect", "rehearsed", "quiet"]
+Tone = Literal["", "better", "worse", "suspect", "rehearsed", "given", "quiet"]
 
 # ---- cells --------------------------------------------------------------------------------
 

@@ -160,13 +160,14 @@ def cases_page(
     judge: Callable[[list[Side]], tuple[Sequence[T], dict[str, Any]]],
     panel: Callable[[T], dict[str, Any]],
     metrics: Sequence[str] = (),
+    given: bool = False,
     **asked: Any,
 ) -> dict[str, Any]:
     """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
     a ``panel``, and fields that replace those asked. ``metrics`` come first among those that are
-    suggested; for ``name`` and ``labels`` see ``cases_study``."""
+    suggested; for ``name``, ``labels`` and ``given`` see ``cases_study``."""
     first = query.number("first", 0)
-    study = cases_study(state, query, name, labels, judge)
+    study = cases_study(state, query, name, labels, judge, given)
     tables, others = study.value or ((), {})
     names = dict.fromkeys([*metrics, *metric_names(state.store())])
     return {
@@ -194,10 +195,11 @@ def cases_study(
     name: tuple[Hashable, ...],
     labels: Mapping[str, str],
     judge: Callable[[list[Side]], T],
+    given: bool = False,
 ) -> StudyAnswer[T]:
     """Return what ``judge`` makes of the sides that the query names; it is made in the background.
     ``name``: of the study, apart from its sides. ``labels``: the form's words for options of the
-    command line."""
+    command line. ``given``: sides may be figures that somebody gave."""
     written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     if not written:
         return StudyAnswer(None, "asked")
@@ -205,7 +207,9 @@ def cases_study(
 
     def judged() -> tuple[T, bool]:
         tests = [test] if test else []
-        sides = [gather(state.store(), side_of(text, rehearsed), tests) for text in texts]
+        sides = [
+            gather(state.store(), side_of(text, rehearsed), tests, given=given) for text in texts
+        ]
         made_up = any(trial.rehearsed for side in sides for trial in side.trials)
         return judge(sides), made_up
 

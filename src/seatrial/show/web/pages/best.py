@@ -5,45 +5,23 @@ from typing import Any
 
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.panels import varying
-from seatrial.results.selection import Side, cases_of
-from seatrial.show.draw import plots
-from seatrial.show.draw.svg import Axis
-from seatrial.show.formatting import NARROW, WIDE
+from seatrial.results.selection import Side, cases_of, words_of
+from seatrial.show.best import forest as forest
+from seatrial.show.best import range_sections
+from seatrial.show.given import given_section
+from seatrial.show.page import Page
 from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
-DRAWN = 40
-LABELS = {"over": "Over", "metric": "Metric"}  # of the form
-
-_LOOKS: dict[str, tuple[str, int]] = {
-    "best": ("good", 4),
-    "as good": ("good", 1),
-    "unclear": ("muted", 1),
-    "worse": ("muted", 3),
-}
+LABELS = {"over": "Over", "best-of": "Best of", "metric": "Metric"}  # of the form
 
 
-def forest(table: BestTable, wide: bool) -> Any:
-    """Return the speed of each setting in per cent of the best one's, with its interval, as
-    SVG."""
-    measured = [one for one in table.settings if one.ratio is not None]
-    rows = []
-    for one in measured[:DRAWN]:
-        value = 100 * (one.ratio or 0.0)
-        low, high = (end and 100 * end for end in (one.low, one.high))
-        label = f"{value:.1f} % {one.verdict}"
-        rows.append(plots.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict]))
-    return plots.forest(
-        rows,
-        title=f"{table.case}: speed over that of the best setting",
-        about="A row for each setting, with its 95 % interval",
-        axis=Axis("of the best", "%"),
-        centre=100,
-        width=WIDE if wide else NARROW,
-        stacked=not wide,
-        bars=True,
-    )
+def beside(table: BestTable) -> Page:
+    """Return what a page shows of the best over a range, and of given figures."""
+    if table.best_of:
+        return Page("", range_sections(table))
+    return Page("", [given_section(table.given)] if table.given else [])
 
 
 def grid(table: BestTable) -> list[tuple[str, list[Setting | None]]]:
@@ -68,9 +46,9 @@ def _place(value: str) -> tuple[int, float, str]:
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
-    over = tuple(name.strip() for name in query.text("over").split(",") if name.strip())
     question = BestQuery(
-        over=tuple(dict.fromkeys(over)),
+        over=words_of(query.text("over")),
+        best_of=words_of(query.text("best_of")),
         metric=query.text("metric"),
         statistic="least" if query.flag("least") else "median",
     )
@@ -82,6 +60,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     return cases_page(
         *(state, query, ("best", question), LABELS, judged),
         panel=lambda table: {"table": table},
+        given=True,
         over=list(question.over),
         names=[],
     )
