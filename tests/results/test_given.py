@@ -228,6 +228,7 @@ def faulty() -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield json.dumps(PARSED), ("--case", "a b"), "'a b' is no case"
     yield json.dumps(PARSED), (*case, "--date", "May 2013"), "no date; write e.g. 2013"
     yield json.dumps(PARSED), (*case, "--date", "2013-02-30"), "no date; write e.g. 2013"
+    yield json.dumps(PARSED), (*case, "--source", 201 * "x"), "source: has 201 letters"
     yield "case,metric,unit,value,n\na,b,s,1,1\n", case, "leave out --case"
     yield "case,metric,unit,value,n,date\na,b,s,1,1,13\n", (), "f.json:2: date: '13' is no date"
 

@@ -24,6 +24,7 @@ from seatrial.units import day_of, show_bytes
 
 MAX_FILE_BYTES = 16 << 20
 MAX_FAULTS = 100
+LONGEST_ORIGIN = 200  # letters of a system, of a source
 COLUMNS: dict[str, str] = {
     "case": "name of the case: `lulesh{size=60,mode=fast}@gcc`",
     "test": "in place of `case`: the test",
@@ -219,7 +220,7 @@ class _Reader:
                 self._fault(line, name, "is missing" + ("; 1 for none" if name == "unit" else ""))
         self._choice(line, given, "better", ("higher", "lower", "none"))
         self._choice(line, given, "stage", ("alone", "full"))
-        self._check_date(line, given.get("date", ""))
+        self._check_origin(line, given)
         if len(self._faults) > before or value is None:
             return None
         return GivenRow(
@@ -236,14 +237,17 @@ class _Reader:
             sd=spread["sd"],
             least=spread["min"],
             greatest=spread["max"],
-            system=given.get("system", ""),
-            source=given.get("source", ""),
+            system=" ".join(given.get("system", "").split()),
+            source=" ".join(given.get("source", "").split()),
             date=given.get("date", ""),
         )
 
-    def _check_date(self, line: int, text: str) -> None:
+    def _check_origin(self, line: int, given: Mapping[str, str]) -> None:
+        for name in ("system", "source"):
+            if (length := len(given.get(name, ""))) > LONGEST_ORIGIN:
+                self._fault(line, name, f"has {length} letters; at most {LONGEST_ORIGIN}")
         try:
-            day_of(text or "2000")
+            day_of(given.get("date", "") or "2000")
         except ValueError as error:
             self._fault(line, "date", str(error))
 

@@ -405,6 +405,7 @@ class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
     published: a year, a month or a day."""
 
     number: ClassVar[int] = 271
+    stored_detail: ClassVar[str] = "metric_and_origin"
     stored_text: ClassVar[str] = "unit"
     metric: str = field(default="", name="alias")
     figure: Number | None = field(default=None, name="value")
@@ -419,6 +420,12 @@ class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
     system: str = ""
     source: str = ""
     date: str = ""
+
+    @property
+    def metric_and_origin(self) -> str:
+        """The metric, the system, the source and the date, a line each; the metric alone of one
+        that does not tell where it comes from."""
+        return "\n".join((self.metric, self.system, self.source, self.date)).rstrip("\n")
 
 
 # ---- of a build -------------------------------------------------------------------------------

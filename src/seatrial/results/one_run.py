@@ -54,6 +54,12 @@ def _figure(value: Any, event: EventRow) -> str:
     return f"{event.detail} = {shown}"
 
 
+def _given(value: float, event: EventRow) -> str:
+    metric, *origin = event.detail.split("\n")
+    where = f" of {', '.join(filter(None, origin))}" if any(origin) else ""
+    return f"{metric} = {show_figure(value, event.text)}, given{where}"
+
+
 def _second_verdict(value: int, event: EventRow) -> str:
     return f"{_joined(code_of(value).name, _first_line(event.text), by=': ')}; by {event.detail}"
 
@@ -61,6 +67,7 @@ def _second_verdict(value: int, event: EventRow) -> str:
 # What events of a kind say, if their value is of this type.
 _WHOLE: _Table = {
     events.MetricRecorded: (object, _figure),
+    events.FigureGiven: (float, _given),
     events.RunJudgedAgain: (int, _second_verdict),
     events.CompatStarted: (object, lambda _, event: f"{event.detail}: {event.text}"),
     events.OutputRemoved: (

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.journal.events import FigureGiven
 from seatrial.model import codes
 from seatrial.model.identifiers import show
 from seatrial.results.store.filters import listed
@@ -345,14 +346,15 @@ def _add_figures(store: Store, right: str, of_run: dict[int, CaseRuns]) -> None:
         group.values.setdefault(kinds[metric], []).append(value)
         group.jobs.setdefault(kinds[metric], []).append(job)
     sql = (
-        "SELECT given_figures.run, given_figures.metric, value, n, sd, least, greatest,"
-        " given_figures.system, given_figures.source, given_figures.date FROM runs"
-        " JOIN given_figures ON given_figures.run = runs.id JOIN metrics"
-        " ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
+        "SELECT given_figures.run, given_figures.metric, metrics.value, n, sd, least, greatest,"
+        " events.detail FROM runs JOIN given_figures ON given_figures.run = runs.id"
+        " JOIN metrics ON metrics.run = runs.id AND metrics.metric = given_figures.metric"
+        f" JOIN events ON events.run = runs.id AND events.number = {FigureGiven.number:d}"
         f" WHERE {right}"
     )
-    for run, metric, *figure in store.rows(sql):
-        of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure))
+    for run, metric, *figure, told in store.rows(sql):
+        origin = [*told.split("\n")[1:], "", "", ""][:3]
+        of_run[run].given.setdefault(kinds[metric], []).append(GivenFigure(*figure, *origin))
 
 
 def causes(excluded: dict[str, int]) -> str:

@@ -602,7 +602,7 @@ class SummaryRow(Struct, frozen=True):
 # bytes: see ``postgres_server``.
 
 
-VERSION = 19
+VERSION = 18
 
 UNFINISHED = (codes.PENDING.number, codes.IN_PROGRESS.number)
 ENDED = TrialState.ENDED.value
@@ -894,9 +894,6 @@ class StoredGivenFigure(Struct):
     sd: float | None
     least: float | None
     greatest: float | None
-    system: str
-    source: str
-    date: str
 
 
 GIVEN_FIGURES = Table("given_figures", StoredGivenFigure, primary_key="run, metric")

@@ -147,9 +147,9 @@ class RunUpserts:
         if (figure := finite(event.figure)) is not None:
             metric = self.metric(event)
             self.figures[run.id, metric] = figure
-            spread = event.n, event.sd, event.least, event.greatest
-            origin = (bounded(text) for text in (event.system, event.source, event.date))
-            self._given[run.id, metric] = StoredGivenFigure(run.id, metric, *spread, *origin)
+            self._given[run.id, metric] = StoredGivenFigure(
+                run.id, metric, event.n, event.sd, event.least, event.greatest
+            )
 
     def keep_rows(self, run: StoredRun, event: Event) -> None:
         """Keep the rows that plug-ins make of an event."""
