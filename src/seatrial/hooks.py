@@ -501,6 +501,14 @@ def seatrial_pages() -> list[WebPage]:  # type: ignore[empty-body]
 
 
 @hookspec
+def seatrial_promises() -> list[str]:  # type: ignore[empty-body]
+    """Return what knows promises, such as advertised figures, each as ``module:function``: called
+    with a Machine, a Test, and the folder in which its runs work ("" if that is not known), it
+    returns a `seatrial.judge.promises.Promise` for each metric of which something was promised, by
+    name. Asked by what shows figures, and before runs, for faults of units."""
+
+
+@hookspec
 def seatrial_resources() -> list[ResourceKind]:  # type: ignore[empty-body]
     """Return what runs take. Asked by commands that have ``--per``."""
 

@@ -237,6 +237,7 @@ def show_figure(value: float, unit: str) -> str:
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{prefix}i": 1024.0**power for power, prefix in enumerate("KMGTPE", 1)}
 _BYTES = {f"{prefix}B": size for prefix, size in (_DECIMAL | _BINARY).items()}
+_OPERATION_RATES = ("op/s", "ops/s", "IOPS")
 _FLOP_RATES = ("flop/s", "Flop/s", "FLOP/s", "flops", "Flops", "FLOPS")
 
 SECONDS_OF = {"ns": 1e-9, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -252,6 +253,8 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "floating-point operations per second": {
         prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _FLOP_RATES
     },
+    "operations per second": {"1/s": 1.0}
+    | {prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _OPERATION_RATES},
 }
 _DIMENSION_OF = {unit: name for name, sizes in _DIMENSIONS.items() for unit in sizes}
 

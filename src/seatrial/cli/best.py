@@ -12,6 +12,7 @@ from seatrial.cli.tables import TextTable, print_first
 from seatrial.escaping import plain_line
 from seatrial.execute.tuning import PreparedTuning
 from seatrial.execute.tuning_odds import TuningOdds
+from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.ratios import per_resource
@@ -113,7 +114,7 @@ def _page(one: BestTable) -> str:
     if one.cores:
         lines.append(f"constant resources: {count(one.cores, 'core')} in each setting")
     lines += ["", _table(one), ""]
-    lines += [folded(plain_line(told)) for told in _told(one)]
+    lines += [folded(plain_line(text)) for text in _told(one)]
     if one.given:
         lines += ["", section_text(given_section(one.given))]
     return "\n".join(lines)
@@ -122,19 +123,21 @@ def _page(one: BestTable) -> str:
 def _table(one: BestTable) -> str:
     ranked = "least> | bound" if one.statistic == "least" else "median"
     columns = " | ".join(f"{name}>~" for name in one.over)
-    table = TextTable(f"{columns} | {ranked}> | runs> | of the best> | 95 %>?-1 |  | excluded~")
+    told_of = f"runs> | {COLUMN}> | of the best> | 95 %>?-1 |  | excluded~"
+    table = TextTable(f"{columns} | {ranked}> | {told_of}")
     for each in one.settings:
         least = one.statistic == "least"
         figures = (each.least, each.bound) if least else (each.median,)
         interval, ratio = interval_in_per_cent(each.low, each.high), in_per_cent(each.ratio)
         reason = causes(each.excluded) if each.n else each.reason or causes(each.excluded)
         verdict = "" if each.verdict == "no figure" else each.word
-        table.add(*each.values.values(), *figures, each.n, ratio, interval, verdict, reason)
+        shares = share_cell(each.promised), ratio
+        table.add(*each.values.values(), *figures, each.n, *shares, interval, verdict, reason)
     for entry in one.given:
         bound = (None,) if one.statistic == "least" else ()
         ratio = in_per_cent(entry.ratio)
         value = value_of(entry, one.unit)
-        table.add(*entry.values.values(), value, *bound, "", ratio, "", "given", "")
+        table.add(*entry.values.values(), value, *bound, "", "", ratio, "", "given", "")
     return str(table)
 
 
@@ -154,6 +157,7 @@ def _told(one: BestTable) -> Iterator[str]:
     if one.agreement[1]:
         yield "best in {} of {} {}".format(*one.agreement, one.blocks)
     yield from _plateau(one)
+    yield from told(each.promised for each in one.settings)
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"
 

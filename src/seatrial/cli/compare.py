@@ -11,9 +11,17 @@ from seatrial.cli.options import SHARE, format_option, list_option, per_option, 
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
+from seatrial.judge.promises import COLUMN, NO_SHARE, share_cell, told
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results import provenance
-from seatrial.results.compare import Comparison, ComparisonRow, Difference, Mean, compare_sides
+from seatrial.results.compare import (
+    Comparison,
+    ComparisonRow,
+    Difference,
+    Mean,
+    Sample,
+    compare_sides,
+)
 from seatrial.results.fact_sources import node_differences
 from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import Ladder, LadderStep, ladders
@@ -188,8 +196,8 @@ def _origin(differences: Sequence[Difference], letter: str) -> str:
 
 
 def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
-    columns = f"verdict~ | case~ | metric~ | A> | {letter}> | unit~ | better by> | 95 %> | n"
-    table = TextTable(columns)
+    figures = f"A> | {letter}> | unit~ | {COLUMN}>~"
+    table = TextTable(f"verdict~ | case~ | metric~ | {figures} | better by> | 95 %> | n")
     for row in rows:
         first, second, low, high = row.first, row.second, row.better_from, row.better_to
         unit = show_unit(row.unit, "{}")
@@ -198,8 +206,19 @@ def _rows(rows: Sequence[ComparisonRow], letter: str) -> str:
         excluded = ",".join(str(sum(sample.excluded.values())) for sample in (first, second))
         n = f"{first.n},{second.n}" + ("" if excluded == "0,0" else f" ({excluded})")
         medians = (first.median, second.median)
-        table.add(_word(row), row.case, row.metric, *medians, unit, by, interval, n)
-    return str(table)
+        shares = _shares(first, second)
+        table.add(_word(row), row.case, row.metric, *medians, unit, shares, by, interval, n)
+    samples = [sample for row in rows for sample in (row.first, row.second)]
+    words = map(plain_line, told(sample.promised for sample in samples))
+    return "\n".join([str(table), *map(folded, words)])
+
+
+def _shares(first: Sample, second: Sample) -> str:
+    """Return what share of what was promised each side is; "" where nothing was."""
+    shares = [share_cell(sample.promised) for sample in (first, second)]
+    if not (first.promised or second.promised) or set(shares) == {NO_SHARE}:
+        return shares[0]
+    return ", ".join(share or "-" for share in shares)
 
 
 def _word(row: ComparisonRow) -> str:
@@ -221,8 +240,8 @@ def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
         own = row.why if _word(row) == row.verdict else ""
         for reason in (own, *(f"differs in {what}" for what in row.differs)):
             if reason:
-                told = reason.replace("the first side", "A").replace("the second side", letter)
-                reasons.setdefault(told, []).append(row.case)
+                words = reason.replace("the first side", "A").replace("the second side", letter)
+                reasons.setdefault(words, []).append(row.case)
     lines = [
         folded(plain_line(f"{_cases(cases)}: {reason}"))
         for reason, cases in list(reasons.items())[:MAX_REASONS]
@@ -245,8 +264,8 @@ def _summary(one: Comparison, letter: str) -> str:
     counts = ", ".join(f"{number} {verdict}" for verdict, number in tally.items() if number)
     lines = [f"{counts}; at least {100 * one.least:g} % matters"]
     if any(row.better_by is not None for row in one.rows):
-        told = f"better by: per cent of A's median by which {letter}'s is better; "
-        lines.append(folded(f"{told}positive is better, also where lower is better"))
+        words = f"better by: per cent of A's median by which {letter}'s is better; "
+        lines.append(folded(f"{words}positive is better, also where lower is better"))
     if one.without_elapsed:
         cases = count(one.without_elapsed, "case")
         lines.append(f"elapsed time of {cases} with a figure of merit: shown with --elapsed")

@@ -12,6 +12,7 @@ from seatrial.cli.options import format_option, tests_filter, trials_argument
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
+from seatrial.judge.promises import share_cell
 from seatrial.results import matrix
 from seatrial.results.selection import gather, parse_side, trials_of
 from seatrial.results.store.by_case import causes
@@ -92,6 +93,7 @@ def _page(result: matrix.ResultMatrix) -> str:
         legend = zip(letters, result.columns, strict=True)
         parts = [_table(result, letters)]
         parts += [folded(", ".join(f"{letter} = {plain_line(name)}" for letter, name in legend))]
+    parts += [folded(plain_line(f"in brackets: {words}")) for words in result.promised]
     parts += _reasons(result)
     total = ", ".join(f"{number} {state}" for state, number in result.total.items())
     parts.append(folded(f"{count(len(result.rows), 'row')} by {result.by}: {total}"))
@@ -133,7 +135,9 @@ def _text(cell: matrix.MatrixCell) -> str:
     if cell.state in ("failed", "known") and cell.passed:
         return f"{cell.passed} of {cell.runs}"
     if cell.state == "passed":
-        return "pass" if cell.figure is None else show_number(cell.figure)
+        share = share_cell(cell.promised)
+        shown = f" ({share})" if share else ""
+        return "pass" if cell.figure is None else show_number(cell.figure) + shown
     return _SHORT.get(cell.state, cell.state)
 
 

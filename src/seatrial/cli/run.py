@@ -101,7 +101,7 @@ def command(
     if not dry_run:
         require_chosen(machine, "-m")
     asked = asked_of(**selection, labels=dict(labels))
-    prepared = prepare_trial(asked, machine)
+    prepared = prepare_trial(asked, machine, folder=str(folders.trials.absolute()))
     require_cases(prepared)
     if asked.failed_from:
         prepared = _only_failed(prepared, folders, asked.failed_from)

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,6 +46,7 @@ from seatrial.journal.journal import read
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.log_rules import is_left_out, node_of
+from seatrial.judge.promises import COLUMN, Promised, beside, share_cell, told
 from seatrial.judge.references import References
 from seatrial.log import log_to
 from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
@@ -54,6 +56,7 @@ from seatrial.model.node_set import fold
 from seatrial.model.test import Case
 from seatrial.results.learned import unreferenced
 from seatrial.results.one_run import expected, references_for, with_elapsed
+from seatrial.results.promises import promises_in
 from seatrial.results.store import queries
 from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store
@@ -545,7 +548,7 @@ class Progress(Observer):
 MAX_ROWS = 100
 
 MAX_REASON = 120  # characters of why a failure is known
-COLUMNS = "case~ | metric~ | value> | spread>?-1 | n> | reference> | verdict~"
+COLUMNS = f"case~ | metric~ | value> | spread>?-1 | n> | {COLUMN}> | reference> | verdict~"
 
 
 def print_summary(folder: TrialFolder, folders: Folders, outcome: DriveOutcome) -> bool:
@@ -583,16 +586,22 @@ def _print_figures(folder: TrialFolder, folders: Folders) -> tuple[str, bool]:
         slow = [run for run in failed if run.code == PERFORMANCE.number]
         figures = queries.figures(store, [run.row for run in slow])
         cases = {case.id: case for case in queries.cases_of(store, trial)}
-    missed, told = _missed(slow, figures, cases, references)
-    wrong = _verdicts([run for run in failed if run.row not in told], known)
+    missed, judged = _missed(slow, figures, cases, references)
+    wrong = _verdicts([run for run in failed if run.row not in judged], known)
     shown: list[list[object]] = []
+    promised: list[Promised | None] = []
     for case in cases.values():
         verdicts: Mapping[str, int] = wrong.get(case.id, {})
         rows = [row for row in measured.get(case.id, ()) if row.n or not verdicts]
-        shown += [_row(row, case, missed, references) for row in rows]
+        of_case = _promised(trial, case, rows)
+        shares = map(share_cell, of_case)
+        shown += map(partial(_row, case, missed, references), rows, shares)
+        promised += of_case
         shown += _verdict_rows(case, verdicts)
     more = folders.command("export", name, "--format", "json")
     print_first(TextTable(COLUMNS, shown[:MAX_ROWS]), len(shown), MAX_ROWS, f": {more}")
+    for words in told(promised):
+        click.echo(folded(plain_line(words)))
     if accused:
         text = f"findings on {count(len(accused), 'node')}: {fold(accused)}"
         click.echo(folded(plain_line(text)))
@@ -638,7 +647,7 @@ def _verdicts(failed: Sequence[RunRow], known: Sequence[RunRow]) -> dict[str, Co
 def _verdict_rows(case: CaseRow, verdicts: Mapping[str, int]) -> list[list[object]]:
     """Return the row of the verdicts of a case; none if all runs passed."""
     text = ", ".join(_of_runs(number, case, what) for what, number in verdicts.items())
-    return [[case.name, "", "", "", "", "", text]] if text else []
+    return [[case.name, "", "", "", "", "", "", text]] if text else []
 
 
 def _missed(
@@ -674,14 +683,22 @@ def _trial_and_name(store: Store, folder: TrialFolder) -> tuple[TrialRow, str]:
     return queries.trial(store, path), path
 
 
+def _promised(trial: TrialRow, case: CaseRow, rows: Sequence[SummaryRow]) -> list[Promised | None]:
+    """Return what was promised of the medians of a case."""
+    promises = promises_in(trial.path, case.test, case.id)
+    return [beside(promises, row.metric, row.median, row.unit) for row in rows]
+
+
 def _row(
-    row: SummaryRow,
     case: CaseRow,
     missed: Counter[tuple[str, str]],
     references: References,
+    row: SummaryRow,
+    share: str,
 ) -> list[object]:
     """Return the row of a case and metric. Value: the median. Spread: (maximum - minimum) / median,
-    if there are two or more. Verdict: of the metric by its reference, "" without one."""
+    if there are two or more. ``share``: of what was promised. Verdict: of the metric by its
+    reference, "" without one."""
     value = show_figure(row.median, row.unit) if row.median is not None else "none"
     spread = in_per_cent(row.spread)
     reference = verdict = ""
@@ -692,7 +709,7 @@ def _row(
             reference, verdict = wanted.text, code.name
     if number := missed[case.id, row.metric]:  # of single runs: they take precedence
         verdict = _of_runs(number, case, PERFORMANCE.name)
-    return [row.case_name, row.metric, value, spread, row.n, reference, verdict]
+    return [row.case_name, row.metric, value, spread, row.n, share, reference, verdict]
 
 
 # ---- end alert -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from seatrial.cli.study import HOW
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
+from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.results.scaling import (
     ScalingLine,
     ScalingQuery,
@@ -138,6 +139,7 @@ def _below(one: ScalingTable, pays: float) -> Iterator[str]:
             yield from _beyond(line, one.x)
     if one.best is not None:
         yield _best(one)
+    yield from told(cell.promised for line in one.lines for cell in line.cells)
 
 
 def _table(one: ScalingTable) -> str:
@@ -145,27 +147,30 @@ def _table(one: ScalingTable) -> str:
         return "" if value is None else f"{round(100 * value)} %"  # never -0
 
     table = TextTable(
-        f"line~ | {one.x}> | median> | runs> | speed-up> | 95 %> | ideal> | efficiency> | gain>"
-        " | excluded~"
+        f"line~ | {one.x}> | median> | runs> | {COLUMN}> | speed-up> | 95 %> | ideal> | "
+        "efficiency> | gain> | excluded~"
     )
     for line in one.lines:
         for cell in line.cells:
             name = line.by if cell is line.cells[0] else ""
             low, high = show_number(cell.low), show_number(cell.high)
-            numbers = (cell.median, cell.n, cell.speedup, f"{low}..{high}" if low else "")
+            figures = (cell.median, cell.n, share_cell(cell.promised))
+            numbers = (*figures, cell.speedup, f"{low}..{high}" if low else "")
             shares = (cell.ideal, share(cell.efficiency), share(cell.gain))
             table.add(name, f"{cell.x:g}", *numbers, *shares, cell.reason or causes(cell.excluded))
     return str(table)
 
 
 def _fixed_table(one: ScalingTable) -> str:
-    table = TextTable(f"line~ | {one.x}> | median> | runs> | of the best> | 95 %> | excluded~")
+    of = f"{COLUMN}> | of the best>"
+    table = TextTable(f"line~ | {one.x}> | median> | runs> | {of} | 95 %> | excluded~")
     for line in one.lines:
         for cell in line.cells:
             name = line.by if cell is line.cells[0] else ""
             interval, of_best = interval_in_per_cent(cell.low, cell.high), in_per_cent(cell.speedup)
             reason = cell.reason or causes(cell.excluded)
-            table.add(name, one.named(cell.x), cell.median, cell.n, of_best, interval, reason)
+            shares = share_cell(cell.promised), of_best
+            table.add(name, one.named(cell.x), cell.median, cell.n, *shares, interval, reason)
     return str(table)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -17,14 +18,17 @@ from seatrial.execute import kept_files
 from seatrial.execute.compilers import PACKAGES, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
+from seatrial.judge.promises import COLUMN, Promised, Promises, beside, share_cell, told
 from seatrial.judge.reading import head, tail
 from seatrial.judge.references import References
 from seatrial.model.codes import BUILD_FAILED
 from seatrial.model.identifiers import show
 from seatrial.results import one_run
+from seatrial.results.promises import promises_in
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
+from seatrial.show.text import folded
 
 MAX_TAIL_BYTES = 1 << 16
 
@@ -64,6 +68,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
         references = one_run.references_for(store, trial)
+    promises = promises_in(trial.path, case.test, case.id)
     former = one_run.former_verdict(events)
     built = _found_by_build(trial, case)
     if form == "json":
@@ -77,7 +82,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
             "gpus": one_run.gpus_of(events),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
-            "metrics": [export.record(figure) for figure in metrics],
+            "metrics": [_metric_record(figure, promises) for figure in metrics],
             "files": {path.name: str(path) for path in _files(trial, found, case)},
         }
         click.echo(to_json(record), nl=False)
@@ -85,7 +90,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
     parts = [
         _head(trial, found, case, former, events, built),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
-        _figures(metrics, references, case, found),
+        _figures(metrics, references, case, found, promises),
     ]
     if lines:
         parts += [_tail(found, name, lines) for name in kept_files.OUTPUTS]
@@ -94,6 +99,12 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         parts.append(_scripts(trial, found))
     click.echo("\n\n".join(part for part in parts if part))
     return 0
+
+
+def _metric_record(figure: MetricRow, promises: Promises) -> dict[str, Any]:
+    promised = beside(promises, figure.name, figure.value, figure.unit)
+    beside_it = {} if promised is None else {"promised": msgspec.to_builtins(promised)}
+    return {**export.record(figure), **beside_it}
 
 
 def _head(
@@ -217,15 +228,24 @@ def _time_line(run: RunRow, events: list[EventRow]) -> str:
     return str(rows) or "No events."
 
 
-def _figures(metrics: list[MetricRow], references: "References", case: CaseRow, run: RunRow) -> str:
-    rows = TextTable("figure~ | value> | better | reference> | better by>")
+def _figures(
+    metrics: list[MetricRow],
+    references: "References",
+    case: CaseRow,
+    run: RunRow,
+    promises: Promises,
+) -> str:
+    rows = TextTable(f"figure~ | value> | better | reference> | better by> | {COLUMN}>")
+    promised: list[Promised | None] = []
     for m in one_run.with_elapsed(metrics, run, references):
         wanted = one_run.expected(m, case, references, run.stage)
         off = None if wanted is None else wanted.off
         shown = "" if off is None else units.show_change(units.better_by(off, m.better))
         value = units.show_figure(m.value, m.unit)
-        rows.add(m.name, value, m.better, wanted.text if wanted else "", shown)
-    return str(rows)
+        promised.append(beside(promises, m.name, m.value, m.unit))
+        reference = wanted.text if wanted else ""
+        rows.add(m.name, value, m.better, reference, shown, share_cell(promised[-1]))
+    return "\n".join([str(rows), *map(folded, told(promised))])
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
-from seatrial.judge.check_tests import check_bounds, check_judging
+from seatrial.judge.check_tests import check_bounds, check_judging, check_promises
 from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
 from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
@@ -62,9 +62,11 @@ class Prepared(NamedTuple):
         return sharing_groups(self.tests, self.cases, self.asked.together)
 
 
-def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = True) -> Prepared:
-    """Load the machine and the suites, check everything, expand and select the cases. Raises
-    InvalidFiles with every fault, and UsageError."""
+def prepare_trial(
+    asked: TrialOptions, machine: str | None, with_builds: bool = True, folder: str = ""
+) -> Prepared:
+    """Load the machine and the suites, check everything, expand and select the cases. ``folder``:
+    that of the trials, if it is known. Raises InvalidFiles with every fault, and UsageError."""
     site = find_machine(machine)
     suite = load([Path(path) for path in asked.suites])
     faults = Faults()
@@ -75,6 +77,7 @@ def prepare_trial(asked: TrialOptions, machine: str | None, with_builds: bool = 
     keys = BuildKeys() if with_builds else None
     cases, skipped, broken = expand(suite, site.machine, asked, faults, keys)
     check_bounds(suite, cases, site.machine, faults)
+    check_promises(suite, cases, site.machine, faults, lambda _: folder)
     if faults.found:
         raise InvalidFiles(faults.texts, _meanwhile(suite, cases, asked.keyword, faults))
     names = {case.test for case in cases}

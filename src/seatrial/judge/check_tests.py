@@ -1,6 +1,6 @@
 """Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from seatrial.judge.check_values import (
@@ -12,13 +12,14 @@ from seatrial.judge.check_values import (
 )
 from seatrial.judge.consistency import faults_of_consistency
 from seatrial.judge.metrics import faults_of_metrics
+from seatrial.judge.promises import fault_of_unit, promises_of
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.script_check import faults_of_script
 from seatrial.model.documents import Faults, Faulty
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.machine import Machine
 from seatrial.model.suite import Suite, names_written
-from seatrial.model.test import Case, Check, Test
+from seatrial.model.test import Case, Check, Metric, Test
 
 
 def check_judging(suite: Suite) -> None:
@@ -39,6 +40,32 @@ def check_judging(suite: Suite) -> None:
                 suite.fault(name, ["verify", i, "name"], message)
         for key, message in faults_of_metrics(test):
             suite.fault(name, key.split("."), message)
+
+
+def check_promises(
+    suite: Suite,
+    cases: Iterable[Case],
+    machine: Machine,
+    faults: Faults,
+    folder_of: Callable[[str], str],
+) -> None:
+    """Add the faults of metrics whose unit is of another dimension than what was promised of them,
+    to those of the suite, too. ``folder_of`` returns where the cases of a test work that ask for no
+    directory; "" if that is not known."""
+    places = dict.fromkeys(
+        (case.test, case.settings.directory or folder_of(case.test)) for case in cases
+    )
+    for name, place in places:
+        test = suite.tests[name]
+        promises = promises_of(machine, test, place)
+        units = {key: one.unit for key, one in test.metrics.items() if isinstance(one, Metric)}
+        for metric in promises.keys() & units.keys():
+            promise = promises[metric]
+            if not promise.reason and (fault := fault_of_unit(promise, units[metric])):
+                remedy = f"write `advertised: {{{metric}: none}}`, or another name, into the test"
+                by = f"which {promise.by} advertises for {promise.name}"
+                suite.fault(name, ["metrics", metric, "unit"], f"{fault}, {by}; {remedy}")
+                faults.add_all(suite.faults[name])
 
 
 def _faults_of_function(check: Check, test: Test) -> Iterator[tuple[str, str]]:

@@ -21,10 +21,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import select_best
 from seatrial.judge.statistics.significance import CONFIDENCE
@@ -44,6 +45,7 @@ from seatrial.results.panels import (
     varying,
     with_left_out,
 )
+from seatrial.results.promises import promised_of
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side, cases_of
@@ -101,6 +103,8 @@ class Setting(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     ties: list[dict[str, str]] = []
     #: why the range may not hold the best: ``nodes=160 is the largest with a figure``
     edges: list[str] = []
+    #: what was promised of the figure by which it is ranked
+    promised: Beside = UNSET
 
     @property
     def word(self) -> str:
@@ -302,7 +306,10 @@ def _table(
     groups: dict[tuple[str, ...], list[CaseRuns]] = {}
     for member in panel:
         groups.setdefault(_setting(member, names), []).append(member)
-    settings = {key: _measured(names, key, cases, kind) for key, cases in groups.items()}
+    settings = {
+        key: _with_promise(_measured(names, key, cases, kind), cases, kind, query.statistic)
+        for key, cases in groups.items()
+    }
     figures = {
         key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
     }
@@ -333,6 +340,13 @@ def _measured(
         return replace(setting, reason=f"{median(values):g} is not above 0")
     best = best_of(values, better_of(kind[2]))
     return replace(setting, n=len(values), median=median(values), least=best.best, bound=best.bound)
+
+
+def _with_promise(
+    setting: Setting, cases: Sequence[CaseRuns], kind: Kind, statistic: Statistic
+) -> Setting:
+    figure = setting.least if statistic == "least" else setting.median
+    return replace(setting, promised=promised_of(cases, kind, figure))
 
 
 def _ranked(

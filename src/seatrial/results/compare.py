@@ -15,15 +15,17 @@ from statistics import geometric_mean, median
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.execute.trial_record import Record
+from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, judged
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
 from seatrial.results.panels import metrics_of
+from seatrial.results.promises import promised_of
 from seatrial.results.selection import CasePair, Side, pair
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
@@ -48,6 +50,8 @@ class Sample(Struct, frozen=True):
     median: float | None
     excluded: dict[str, int] = {}
     given: list[GivenFigure] = []
+    #: what was promised of the median
+    promised: Beside = UNSET
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -333,7 +337,8 @@ def _sample(
     given = [figure for case in cases for kind in kinds for figure in case.given.get(kind, ())]
     n = len(own) - len(given) + sum(figure.n for figure in given)
     middle = median(own) if own and comparable else None
-    return Sample(n, middle, by_case.excluded_of(cases), given)
+    promised = promised_of(cases, kinds[0], middle)
+    return Sample(n, middle, by_case.excluded_of(cases), given, promised)
 
 
 def _beside_given(

@@ -21,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, spread
 from seatrial.judge.statistics.changes import MIN_POINTS
 from seatrial.judge.statistics.significance import wilson
@@ -31,6 +32,7 @@ from seatrial.model.parameters import is_like
 from seatrial.results import bands
 from seatrial.results.compare import Difference
 from seatrial.results.notes import Near, Note, nearest
+from seatrial.results.promises import promises_in
 from seatrial.results.series import MetricSeries, Point
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
@@ -101,6 +103,8 @@ class History(Struct, frozen=True):
     told: list[ReportedChange]
     notes: list[Note]
     modes: list[LevelModes] = []
+    #: what was promised of the median, as the trial of the latest figure tells
+    promised: Promised | None = None
 
     @property
     def median(self) -> float | None:
@@ -141,10 +145,23 @@ def histories(
     """The history of a metric in every case that matches, by machine and case. ``case`` is a part
     of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
     found = series_of(store, metric, filters, case, stage)
-    return [
+    judged = [
         _history(series, analysis, notes)
         for series, analysis in zip(found, _courses(found), strict=True)
     ]
+    folders = {(trial.tag, trial.machine): trial.path for trial in queries.trials(store)}
+    return [_with_promise(each, folders) for each in judged]
+
+
+def _with_promise(history: History, folders: Mapping[tuple[str, str], str]) -> History:
+    """Return a history with what was promised of its metric. ``folders``: those of trials, by their
+    tags and machines."""
+    series = history.series
+    folder = folders.get((series.points[-1].trial, series.machine)) if series.points else None
+    if folder is None:
+        return history
+    promises = promises_in(folder, series.test, series.case)
+    return replace(history, promised=beside(promises, series.metric, history.median, series.unit))
 
 
 _CaseKey = tuple[str, str]  # a machine, and the id of a case

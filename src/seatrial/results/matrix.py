@@ -13,15 +13,17 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_paths import TrialPaths
+from seatrial.judge.promises import Beside, told
 from seatrial.model import codes
 from seatrial.model.failures import failure_words
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like
 from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
+from seatrial.results.promises import promised_of
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import (
@@ -86,6 +88,13 @@ class MatrixCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     figure: float | None = None
     n: int = 0
     reason: str = ""
+    #: what was promised of the figure
+    promised: Beside = UNSET
+
+    @property
+    def shown(self) -> bool:
+        """Whether its figure is shown."""
+        return self.state == "passed" and self.figure is not None
 
 
 class MatrixRow(Struct, frozen=True, kw_only=True):
@@ -109,6 +118,11 @@ class ResultMatrix(Struct, frozen=True, kw_only=True):
     counts: list[dict[str, int]]
     without: list[str] = []
     left_out: int = 0
+
+    @property
+    def promised(self) -> list[str]:
+        """What was promised of the figures that are shown, in words."""
+        return told(cell.promised for row in self.rows for cell in row.cells if cell.shown)
 
     @property
     def total(self) -> dict[str, int]:
@@ -224,6 +238,7 @@ def _cell(
     runs = passed + sum(verdicts.values())
     not_run = sum(not (one.runs or one.excluded) for one in cases)
     values = _values(cases, kind, by)
+    figure = median(values) if values else None
     return MatrixCell(
         state=_state(verdicts, passed, not_run),
         runs=runs,
@@ -231,9 +246,10 @@ def _cell(
         verdicts=verdicts,
         cases=len(cases),
         not_run=not_run,
-        figure=median(values) if values else None,
+        figure=figure,
         n=len(values),
         reason=reasons.failed.get(key, "") if verdicts else "",
+        promised=promised_of(cases, kind, figure),
     )
 
 

@@ -8,10 +8,12 @@ import math
 from collections.abc import Collection, Sequence
 from statistics import median
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.results.panels import metrics_of
+from seatrial.results.promises import promised_of
 from seatrial.results.store.by_case import (
     CaseRuns,
     Kind,
@@ -41,6 +43,8 @@ class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     gain: float | None = None
     reason: str = ""
     values: list[float] = []
+    #: what was promised of the median
+    promised: Beside = UNSET
 
 
 def names_of(members: Sequence[CaseRuns], x: str) -> list[str]:
@@ -94,8 +98,15 @@ def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     if odd := unfit_of(values):
         return Cell(x=x, n=0, excluded=excluded, reason=odd)
     middle = median(values)
-    reason = "" if middle > 0 else f"{middle:g} is not above 0"
-    return Cell(x=x, n=len(values), excluded=excluded, median=middle, values=values, reason=reason)
+    return Cell(
+        x=x,
+        n=len(values),
+        excluded=excluded,
+        median=middle,
+        reason="" if middle > 0 else f"{middle:g} is not above 0",
+        values=values,
+        promised=promised_of(members, next(iter(kinds_of(members, metric))), middle),
+    )
 
 
 def figures_in(members: Sequence[CaseRuns], metric: str) -> list[float]:

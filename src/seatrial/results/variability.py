@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, outliers, suspects
 from seatrial.judge.statistics import spread as modes
 from seatrial.judge.statistics.outliers import BadSpan, Survey, spans
@@ -26,6 +27,7 @@ from seatrial.judge.statistics.spread import Mode, Spread, spread
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import groups_of
+from seatrial.results.promises import promises_in
 from seatrial.results.slow_places import (
     LEAST,
     LEVEL,
@@ -59,6 +61,8 @@ class VariabilityRow(NamedTuple):
     changes: int
     modes: list[Mode]
     nodes: Survey | None
+    #: what was promised of the median
+    promised: Promised | None = None
 
     @property
     def hidden(self) -> list[str]:
@@ -106,7 +110,7 @@ def variability(
     groups = groups_of(machine) if machine else {}
     of_nodes = {node: [group] for node, group in groups.items()}
     found = suspects.find(evidence.jobs, of_nodes)
-    rows = _rows(store, outcomes, metric, deviations)
+    rows = _with_promises(store, trial, outcomes, _rows(store, outcomes, metric, deviations))
     places = places_of(outcomes, machine, beside)
     return Variability(rows, kinds, spans(timed), found, evidence, places)
 
@@ -155,6 +159,20 @@ def _rows(
             if metric in ("", each.name)
         ]
     return rows
+
+
+def _with_promises(
+    store: Store, trial: TrialRow, outcomes: Sequence[RunOutcome], rows: Sequence[VariabilityRow]
+) -> list[VariabilityRow]:
+    """Return the rows with what was promised of their medians."""
+    ids = {case.name: case.id for case in queries.cases_of(store, trial)}
+    cases = {(one.test, one.kind): ids.get(one.case_name, "") for one in outcomes}
+    found = []
+    for row in rows:
+        promises = promises_in(trial.path, row.test, cases[row.test, row.kind])
+        promised = beside(promises, row.metric, row.spread.median, row.unit)
+        found.append(row._replace(promised=promised))
+    return found
 
 
 def _survey(by_node: dict[str, list[float]], better: Direction) -> Survey | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.changes import MIN_POINTS
 from seatrial.results.history import (
     SUCCESS_RATE,
@@ -53,6 +54,7 @@ from seatrial.units import (
 MAX_LARGE = 4  # series that are shown in full; of more only those that changed are
 MAX_ROWS = 100  # series of an overview
 MAX_NOTES = 26
+NEAR = 0.5  # least share of what was promised that is drawn with it
 MAX_RATES = 50  # of a test, the latest
 
 REHEARSED = State("rehearsed", "rehearsed")
@@ -130,7 +132,8 @@ def _overview(histories: Sequence[History], view: View) -> list[Section]:
     ordered = by_change(histories)
     shown = ordered[view.first : view.first + view.number]
     changed = [each for each in ordered if each.changed]
-    sections = [Section("", [_series_table(shown, len(histories))])]
+    advertised = told(each.promised for each in shown)
+    sections = [Section("", [_series_table(shown, len(histories)), *advertised])]
     if not view.first:
         sections += [_whole(each, view) for each in changed[:MAX_LARGE]]
     if more := changed[MAX_LARGE:]:
@@ -147,6 +150,7 @@ def _series_table(shown: Sequence[History], total: int) -> Table:
         Column("n", "count", lambda each: len(each.series.points)),
         Column("left out", "count", lambda each: sum(each.series.excluded.values()) or None),
         Column("median", "number", lambda each: Figure(each.median, each.series.unit)),
+        Column(COLUMN, "share", lambda each: share_cell(each.promised)),
         Column("noise", "share", _noise),
         Column("better by", value=_short, fold=True),
     ]
@@ -205,6 +209,10 @@ def _whole(history: History, view: View) -> Section:
     centre = "" if history.median is None else f", median {show_figure(history.median, '')}"
     figures = count(len(series.points), "figure")
     parts: list[Part] = [f"{unit}{direction}, {figures}{centre}{noise}"]
+    if history.promised is not None:
+        reached = history.promised.share is not None
+        share = f"; the median is {share_cell(history.promised)} of it" if reached else ""
+        parts.append(history.promised.words + share)
     if series.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in series.excluded.items())
         parts.append(f"left out: {count(sum(series.excluded.values()), 'run')}: {reasons}")
@@ -234,6 +242,7 @@ def _chart(history: History, view: View, small: bool = False) -> TimeChart:
     for point in series.points:
         dots[view.made_up(history, point)].append((point.time, point.value))
     wanted = view.reference(history) or Expected("")
+    advertised = history.promised.value if history.promised and _is_near(history) else None
     return TimeChart(
         f"{series.metric} of {series.case_name} on {series.machine}",
         f"{len(series.points)} figures, {len(changes)} changes, {len(history.notes)} notes",
@@ -242,10 +251,22 @@ def _chart(history: History, view: View, small: bool = False) -> TimeChart:
         series.unit,
         [*_change_marks(history), *_note_marks(history)],
         history.levels,
-        ((wanted.value, "reference"), (wanted.low, "least"), (wanted.high, "most")),
+        (
+            (wanted.value, "reference"),
+            (wanted.low, "least"),
+            (wanted.high, "most"),
+            (advertised, "advertised"),
+        ),
         "Figures over time; lines: levels; marks: changes and notes",
         small,
     )
+
+
+def _is_near(history: History) -> bool:
+    """Return whether what was promised can be drawn beside the figures without pressing them into
+    a line."""
+    share = history.promised.share if history.promised else None
+    return share is not None and NEAR < share < 1 / NEAR
 
 
 def _change_marks(history: History) -> list[Mark]:
@@ -380,6 +401,7 @@ def _record(history: History) -> dict[str, Any]:
             msgspec.to_builtins(span) | {"first": iso(span.first), "last": iso(span.last)}
             for span in history.modes
         ],
+        **({"promised": msgspec.to_builtins(history.promised)} if history.promised else {}),
         "notes": [
             {"time": iso(n.time), "machine": n.machine, "text": n.text, "id": n.id}
             for n in history.notes

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.outliers import BadSpan, Outlier
 from seatrial.judge.statistics.suspects import Suspect
 from seatrial.results.slow_places import RunKind
@@ -33,7 +34,11 @@ CLASSES = {
 
 
 def variability_page(answer: Variability) -> Page:
-    remarks = [*_reasons(answer.rows), *(words for row in answer.rows for words in _hidden(row))]
+    remarks = [
+        *told(row.promised for row in answer.rows),
+        *_reasons(answer.rows),
+        *(words for row in answer.rows for words in _hidden(row)),
+    ]
     return Page(
         "Variability",
         [
@@ -57,6 +62,7 @@ def spread_table(rows: Sequence[VariabilityRow], total: int = 0) -> Table:
         Column("sd", "number", lambda row: row.spread.deviation, spare=4),
         Column("CV", "share", lambda row: row.spread.cv),
         Column("median", "number", lambda row: row.spread.median),
+        Column(COLUMN, "share", lambda row: share_cell(row.promised)),
         Column("MAD", "number", lambda row: row.spread.mad, spare=3),
         Column("min", "number", lambda row: row.spread.low),
         Column("max", "number", lambda row: row.spread.high, spare=1),
@@ -219,6 +225,8 @@ def variability_record(answer: Variability) -> dict[str, Any]:
     for row in answer.rows:
         record = {**to_builtins(row.spread), **row._asdict(), "case": row.kind}
         del record["kind"], record["spread"]
+        if row.promised is None:
+            del record["promised"]
         rows.append(record)
     outliers = [
         {

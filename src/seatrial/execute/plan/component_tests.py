@@ -30,6 +30,12 @@ def part_of(component: Component, test: str) -> ComponentTest | None:
     return None if pattern is None else component.parts.get(pattern, ComponentTest())
 
 
+def file_system_of(component: Component, test: str) -> str:
+    """Return the file system on which a component has the runs of a test; "" if it names none."""
+    part = part_of(component, test)
+    return (part.file_system if part else "") or component.file_system
+
+
 def chosen_tests(component: Component, names: Iterable[str]) -> list[str]:
     """Return the tests that a component runs, in their order."""
     return [name for name in names if pattern_of(component, name) is not None]

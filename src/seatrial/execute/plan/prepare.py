@@ -7,6 +7,7 @@ for part in prepared.parts:
 
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,11 @@ from seatrial.decide.resources import planned_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.check_mix import check_mix, check_sizes
-from seatrial.execute.plan.component_tests import chosen_tests, place_of, together
+from seatrial.execute.plan.component_tests import chosen_tests, file_system_of, place_of, together
 from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
 from seatrial.execute.prepare import told_waits
-from seatrial.judge.check_tests import check_bounds
+from seatrial.judge.check_tests import check_bounds, check_promises
 from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
@@ -192,6 +193,7 @@ def _draft(
             at.fault(str(error))
         return None
     check_bounds(suite, cases, machine, faults)
+    check_promises(suite, cases, machine, faults, partial(_folder_of, component, machine))
     if cases or i not in loaded.partly:
         expansion = Expansion(cases, skipped)
         check_mix(component, machine, phase.phase, suite.sound.tests, expansion, at)
@@ -208,6 +210,12 @@ def _draft(
         policy=Policy(),
         broken=broken,
     )
+
+
+def _folder_of(component: Component, machine: Machine, test: str) -> str:
+    """Return the folder of the file system that a component names for a test; "" without one."""
+    system = machine.file_systems.get(file_system_of(component, test))
+    return system.path if system else ""
 
 
 def _selection(

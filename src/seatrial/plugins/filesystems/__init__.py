@@ -6,7 +6,14 @@ from typing import Annotated
 
 from seatrial.hooks import Key, hookimpl
 from seatrial.model.file_model import doc
-from seatrial.plugins.filesystems.promised import Advertised, AdvertisedName
+from seatrial.plugins.filesystems.advertised import Advertised, AdvertisedName
+
+_PROMISED = "seatrial.plugins.filesystems.promised"
+
+
+@hookimpl
+def seatrial_promises() -> list[str]:
+    return [f"{_PROMISED}:promises"]
 
 
 @hookimpl
@@ -18,7 +25,14 @@ def seatrial_keys() -> list[Key]:
         "Tables show what share of it the metrics reach of tests that run on it"
     )
     advertised = Annotated[dict[AdvertisedName, Advertised], figures]
+    asked = doc(
+        "what is advertised beside a metric, by its name: the name among the file system's figures "
+        "(`{total: write}`), that of another one (`{total: scratch/write}`), or `none`; default: "
+        "the figure of the same name, of the file system on which the test runs"
+    )
+    check = f"{_PROMISED}:check_test"
     return [
+        Key("test", "advertised", Annotated[dict[str, str], asked], {}, check, of_runs=False),
         Key("file_system", "servers", Annotated[int, servers], 0, of_runs=False),
         Key("file_system", "object_targets", Annotated[int, targets], 0, of_runs=False),
         Key("file_system", "advertised", advertised, {}, of_runs=False),

@@ -1,42 +1,89 @@
-"""What was promised of a file system: its advertised figures.
+"""Which figure of which file system is promised of a metric.
 
-Advertised("50 GB/s").value, Advertised("50 GB/s").unit        # 50.0, "GB/s"
+promises(machine, test, "/scratch/trials/t")    # {"write": Promise("scratch", "write", 50, ...)}
+
+A metric has the promise of its name, of the file system on which the test works. A test says it
+otherwise by ``advertised: {total: write, hours: none, copy: home/read}``.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-from seatrial.model.file_model import Quantity, checked, doc
-from seatrial.units import unfit
+from seatrial.errors import suggest
+from seatrial.hooks import value_of
+from seatrial.judge.metrics import figure_names
+from seatrial.judge.promises import Promise, Promises
+from seatrial.model.documents import Location
+from seatrial.model.machine import FileSystem, Machine
+from seatrial.model.test import Test
+from seatrial.plugins.filesystems.advertised import Advertised
 
-_FIGURE = re.compile(
-    r"(\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?)(?:\s+|(?=[A-Za-z]))(\S{1,40})"
-)
-_LONGEST = 80
-
-
-class Advertised(Quantity):
-    """A figure that was promised: ``50 GB/s``."""
-
-    form = Annotated[int | float | str, doc("a number above 0 and its unit: 50 GB/s, 50000 1/s")]
-    __slots__ = ("unit", "value")
-
-    def __init__(self, written: int | float | str) -> None:
-        super().__init__(written)
-        text = str(written).strip()[:_LONGEST]
-        match = _FIGURE.fullmatch(text)
-        if not match:
-            raise ValueError(f"{text!r} is no figure with a unit; write e.g. 50 GB/s or 50000 1/s")
-        self.value, self.unit = float(match[1]), match[2]
-        if fault := "not more than 0" if self.value <= 0 else unfit(self.value):
-            raise ValueError(f"{text!r} is {fault}; write what was promised, e.g. 50 GB/s")
+NONE = "none"
+NOT_KNOWN = "it is not known on which file system it works"
 
 
-def _is_metric(name: str) -> None:
-    if not name.strip() or not name.isprintable() or "{" in name or "/" in name:
-        raise ValueError(f"{name!r} is no name of a metric; write e.g. write, read or file_create")
+def promises(machine: Machine, test: Test, folder: str) -> Promises:
+    """Return what was promised of the metrics of a test that works in a folder."""
+    here = file_system_at(machine, folder)
+    found = {name: _promise(here, name, figure) for name, figure in _figures(machine, here).items()}
+    asked: Mapping[str, str] = value_of(test, "advertised", dict)
+    for metric, wanted in asked.items():
+        system, _, name = wanted.rpartition("/")
+        if wanted == NONE:
+            found.pop(metric, None)
+        elif any(_figures(machine, each) for each in machine.file_systems):
+            found[metric] = _asked(machine, system or here, name)
+    return found
 
 
-AdvertisedName = Annotated[str, checked(_is_metric)]
+def file_system_at(machine: Machine, folder: str) -> str:
+    """Return the name of the file system that a folder is on, by the paths in the machine's file;
+    "" if it is on none of them."""
+    path = PurePosixPath(folder)
+    holding = [
+        (len(PurePosixPath(each.path).parts), name)
+        for name, each in machine.file_systems.items()
+        if folder and path.is_relative_to(each.path)
+    ]
+    return max(holding, default=(0, ""))[1]
+
+
+def _figures(machine: Machine, name: str) -> Mapping[str, Advertised]:
+    system = machine.file_systems.get(name)
+    return {} if system is None else advertised_of(system)
+
+
+def advertised_of(system: FileSystem) -> Mapping[str, Advertised]:
+    """Return the advertised figures of a file system, by name."""
+    figures: Mapping[str, Advertised] = value_of(system, "advertised", dict)
+    return figures
+
+
+def _promise(system: str, name: str, figure: Advertised) -> Promise:
+    return Promise(system, name, figure.value, figure.unit)
+
+
+def _asked(machine: Machine, system: str, name: str) -> Promise:
+    """Return the figure that a test asks for, or why there is none."""
+    figures = _figures(machine, system)
+    if name in figures:
+        return _promise(system, name, figures[name])
+    if not system:
+        return Promise(machine.machine, name, reason=NOT_KNOWN)
+    known = ", ".join(figures) or "nothing"
+    return Promise(system, name, reason=f"its advertised figures are {known}")
+
+
+def check_test(test: Test, at: Location) -> None:
+    """Add the faults of a test's ``advertised`` that the types do not show."""
+    known = figure_names([test])
+    asked: Mapping[str, str] = value_of(test, "advertised", dict)
+    for metric, wanted in asked.items():
+        system, slash, name = wanted.rpartition("/")
+        if not name.strip() or (slash and not system.strip()):
+            at.fault(f"{wanted!r} is no figure; write e.g. write, scratch/write or none", metric)
+        if known is not None and metric not in known:
+            remedy = suggest(metric, known) or f"there are {', '.join(sorted(known)) or 'none'}"
+            at.fault(f"the test has no metric {metric}; {remedy}", metric)

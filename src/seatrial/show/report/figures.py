@@ -12,11 +12,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
+from seatrial.judge.promises import COLUMN, told
 from seatrial.judge.statistics.outliers import Class
 from seatrial.results.criteria.view import Result
 from seatrial.results.notes import Note
 from seatrial.results.outages import Span
 from seatrial.results.scaling import ScalingTable as Scaled
+from seatrial.results.scaling_cells import Cell as ScalingCell
 from seatrial.results.slow_places import RunKind
 from seatrial.results.status import Status, beside
 from seatrial.results.store.queries import MEASURED
@@ -250,20 +252,27 @@ def scaling_figures(tables: Sequence[Scaled]) -> Iterator[ReportFigure]:
         test = one.case.partition("{")[0].partition("@")[0]
         together.setdefault((test, one.metric, one.x), []).append(one)
     for (test, metric, x), panels in list(together.items())[:MAX_SCALING_FIGURES]:
-        cells = [cell for panel in panels for line in panel.lines for cell in line.cells]
-        if sum(cell.n for cell in cells) >= FEW_RUNS:
+        if sum(cell.n for cell in _cells_of(panels)) >= FEW_RUNS:
             yield _scaled(test, metric, x, panels)
+
+
+def _cells_of(panels: Sequence[Scaled]) -> list[ScalingCell]:
+    """Return the cells of all lines of some tables."""
+    return [cell for panel in panels for line in panel.lines for cell in line.cells]
+
+
+def _of_cell(one: ScalingCell) -> list[Cell]:
+    """Return the row of a cell, without its case."""
+    share = one.promised.share if one.promised else None
+    interval = one.speedup, one.low, one.high
+    return [one.x, one.median, one.n, share, *interval, one.ideal, one.efficiency, one.reason]
 
 
 def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportFigure:
     rows: list[list[Cell]] = []
     curves = []
     for case, cells in [(panel.case, line.cells) for panel in panels for line in panel.lines]:
-        for one in cells:
-            interval = one.speedup, one.low, one.high
-            rows.append(
-                [case, one.x, one.median, one.n, *interval, one.ideal, one.efficiency, one.reason]
-            )
+        rows += [[case, *_of_cell(one)] for one in cells]
         points = [(c.x, c.speedup, c.low, c.high) for c in cells if c.speedup is not None]
         if points:
             curves.append(plots.Curve(case, points))
@@ -272,6 +281,7 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         (x, "number"),
         ("median", "number", panels[0].unit),
         ("n", "count"),
+        (COLUMN, "share"),
         ("speed-up", "number"),
         ("95 % from", "number"),
         ("to", "number"),
@@ -287,6 +297,7 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
         about = f"Speed by {better}, over that of the best {x}: the resources are the same."
     drawn = f"{len(curves)} curves, {MAX_CURVES} drawn"
     notes = [drawn] if len(curves) > MAX_CURVES else []
+    notes += told(one.promised for one in _cells_of(panels))
     drawing = scaling_plot(
         curves[:MAX_CURVES],
         title=title,
@@ -598,6 +609,7 @@ def variability_tables(varied: Variability) -> list[Table]:
         "ratio: of the times at the two ends, with its interval of 95 %; p: by permutations, "
         "corrected for all covariates of all tests."
     )
+    about_spread += "".join(f" {words}." for words in told(row.promised for row in varied.rows))
     tables = [
         (spread_table(varied.rows), "Variability", about_spread),
         (shared_table(varied), "What runs that stand out share", about_shared),

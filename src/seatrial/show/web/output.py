@@ -18,6 +18,7 @@ from seatrial.escaping import plain
 from seatrial.execute.kept_files import OUTPUTS, TAIL
 from seatrial.judge.placement import ThreadPlace
 from seatrial.judge.placement_check import given_in, places_in
+from seatrial.judge.promises import Promised, share_cell, told
 from seatrial.model.node_layout import spans
 from seatrial.model.proving import PLACEMENT_FILE
 from seatrial.model.suite import PATTERN_FILE
@@ -46,6 +47,7 @@ class RunMetric(Struct, frozen=True, kw_only=True):
     better: str
     expected: Expected | None
     past: list[dict[str, Any]]
+    promised: Promised | None = None
 
 
 def phases_bar(phases: "Sequence[RunPhase]", now: int) -> Markup:
@@ -93,7 +95,7 @@ def _said(metric: RunMetric) -> str:
     )
 
 
-FILTERS = {"sparkline": sparkline}
+FILTERS = {"sparkline": sparkline, "share_cell": share_cell, "told": told}
 GLOBALS: dict[str, Any] = {"phases_bar": phases_bar}
 
 

@@ -12,12 +12,14 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
+from seatrial.judge.promises import NOTHING, Promises, beside
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
 from seatrial.model.job_options import described, effective
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
+from seatrial.results.promises import promises_in
 from seatrial.results.store import pagination, queries
 from seatrial.results.store.same_case_runs import Siblings, earlier, siblings
 from seatrial.results.store.schema import Store
@@ -84,6 +86,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     test, nodes = _test_of(record, run), unfold_or_empty(run.nodes)
     code = code_of(run.code)
     references = state.records.references(store, trial)
+    promises = in_time(lambda: promises_in(trial.path, case.test, case.id), NOTHING)
     return {
         "run": run,
         "verdict": code.name,
@@ -107,7 +110,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "phases": one_run.phases(run, events),
         "events": [_event(event, run) for event in events[:MAX_EVENTS]],
         "events_left_out": max(0, len(events) - MAX_EVENTS),
-        "metrics": _metrics(metrics[:MAX_METRICS], case, past, run, references),
+        "metrics": _metrics(metrics[:MAX_METRICS], case, past, run, references, promises),
         "metrics_left_out": max(0, len(metrics) - MAX_METRICS),
         "nodes": {"text": run.nodes, "names": list(nodes[:MAX_NODES]), "number": len(nodes)},
         # unique ids of those on its first node
@@ -179,6 +182,7 @@ def _metrics(
     past: dict[tuple[str, str], list[tuple[RunRow, float]]],
     run: RunRow,
     references: References,
+    promises: Promises,
 ) -> list[RunMetric]:
     return [
         RunMetric(
@@ -197,6 +201,7 @@ def _metrics(
                 for before, value in past.get((one.name, one.unit), ())
                 if before.row != run.row
             ],
+            promised=beside(promises, one.name, one.value, one.unit),
         )
         for one in one_run.with_elapsed(metrics, run, references)
     ]
