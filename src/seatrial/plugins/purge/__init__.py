@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import FileKind, hookimpl
+from seatrial.hooks import Command, FileKind, hookimpl
 
 _HERE = "seatrial.plugins.purge"
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "purge",
+            f"{_HERE}.command:command",
+            "Remove old files by a policy: plan, act, audit, undo.",
+            "Look after file systems",
+        ),
+    ]
 
 
 @hookimpl

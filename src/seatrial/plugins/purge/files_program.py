@@ -80,11 +80,15 @@ def open_root(path: str) -> Iterator[OpenRoot]:
 # ---- the program ---------------------------------------------------------------------------------
 
 
-@cache
 def program_or_reason() -> tuple[Path | None, str]:
     """Return the compiled program; None, and why, where there is none."""
     if os.environ.get(WITHOUT_PROGRAM) == "1":
         return None, f"{WITHOUT_PROGRAM} is set"
+    return _compiled()
+
+
+@cache
+def _compiled() -> tuple[Path | None, str]:
     try:
         return c_programs.kept(
             "purge",

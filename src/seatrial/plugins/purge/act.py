@@ -1,0 +1,494 @@
+"""Carries out the plan of a purge, and takes it back: each act with its audit.
+
+    carry_out(Path("scratch.plan"), "remove", Wish(consents=("ann",)))
+    resume(Path("scratch.plan"))
+    carry_out(Path("scratch.plan"), "undo", Wish(paths=("/scratch/ann",)))
+
+The audit is the journal of the act, ``PLAN.act/journal.jsonl``. A batch is announced there, on the
+disk itself, before its first file is touched, and what became of each file is told after it. So
+after a crash the batch that was under way is known: it is done again, and what is gone then was
+removed by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from seatrial.account import account
+from seatrial.errors import Owned, SeatrialError, UsageError
+from seatrial.files import make_folder, open_folder
+from seatrial.journal.events import Event
+from seatrial.journal.journal import Journal, read
+from seatrial.lazy import Bools, np
+from seatrial.plugins.purge.events import (
+    PurgeBatchBegun,
+    PurgeBatchEnded,
+    PurgeBegun,
+    PurgeEnded,
+)
+from seatrial.plugins.purge.files_program import Hands, OpenRoot, hands, open_root
+from seatrial.plugins.purge.in_python import ASIDE_NAME, Answer, Deed
+from seatrial.plugins.purge.open_files import OpenFiles
+from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan, quoted
+from seatrial.plugins.purge.policy import Policy, load_policy
+from seatrial.units import SECOND_NS
+
+Act = Literal["remove", "aside", "undo", "expire"]
+
+_LOOK_S = 10.0  # between two looks at the calendar
+_LIES_ASIDE = b"ax"
+_AGAIN = b"\0ne"  # fates of entries that an act goes on with
+
+FATES = {
+    "r": "removed",
+    "b": "removed by an act that was killed",
+    "a": "moved aside",
+    "x": "swapped: another file lies aside",
+    "u": "put back",
+    "o": "aside, as a new file has its name",
+    "c": "stays: changed since the plan",
+    "g": "was gone already",
+    "k": "stays: it is open",
+    "e": "stays: error",
+    "n": "not tried",
+    "-": "not meant",
+}
+"""What the letters of an audit mean."""
+
+
+class Wish(NamedTuple):
+    """What is asked of an act. ``consents``: who agreed. ``paths`` and ``owners`` confine an undo.
+    ``trials``: the folder of trials, whose incidents may hold a purge back. ``tell`` is called with
+    notices, ``done`` with the entries that are done so far."""
+
+    consents: Sequence[str] = ()
+    paths: Sequence[str] = ()
+    owners: Sequence[int] = ()
+    trials: Path = Path()
+    tell: Callable[[str], None] = lambda _: None
+    done: Callable[[int], None] = lambda _: None
+
+
+class Done(NamedTuple):
+    """What an act did: entries by their letter, and bytes that are free. ``stopped``: why it ended
+    before its end; "" if it is done."""
+
+    act: Act
+    counts: Counter[str]
+    freed: int
+    stopped: str = ""
+    until_ns: int = 0
+
+
+# ---- the audit -----------------------------------------------------------------------------------
+
+
+def journal_of(plan: Path) -> Path:
+    """Return the journal of a plan: its audit."""
+    return plan.with_name(plan.name + ".act") / "journal.jsonl"
+
+
+@contextlib.contextmanager
+def open_journal(plan: Path) -> Iterator[Journal]:
+    """Have the journal of a plan for writing, made if it is missing. Raises UsageError where
+    another process has it."""
+    path = journal_of(plan)
+    try:
+        make_folder(path.parent, 0o700)
+        journal = Journal.take(path)
+    except Owned as error:
+        raise UsageError(f"{plan}: another process carries it out; wait for it ({error})") from None
+    except OSError as error:
+        raise SeatrialError(f"{path.parent}: cannot be made: {error.strerror}") from error
+    with journal:
+        yield journal
+
+
+class History:
+    """What the audit of a plan says so far. ``begun`` is the latest act, None if there was none;
+    ``ended`` its end. ``interrupted``: batches of it that were announced and have no answer."""
+
+    def __init__(self, plan: Path) -> None:
+        self.begun: PurgeBegun | None = None
+        self.ended: PurgeEnded | None = None
+        self.interrupted: set[int] = set()
+        self.until_ns = 0
+        self.times: dict[int, int] = {}
+        self.freed = 0
+        self._letters: dict[int, list[tuple[str, str]]] = {}
+        reading = read(journal_of(plan))
+        for event in reading:
+            self._add(event)
+        if reading.damaged:
+            raise SeatrialError(
+                f"{journal_of(plan)}: {reading.damaged} damaged lines: what was done is not known "
+                "there; keep it, and make a new plan"
+            )
+
+    def _add(self, event: Event) -> None:
+        if isinstance(event, PurgeBegun):
+            self.begun, self.ended = event, None
+            self.until_ns = max(self.until_ns, event.until)
+        elif isinstance(event, PurgeBatchBegun):
+            self.interrupted.add(event.batch)
+        elif isinstance(event, PurgeBatchEnded) and self.begun is not None:
+            self.interrupted.discard(event.batch)
+            self._letters.setdefault(event.batch, []).append((self.begun.act, event.letters))
+            self.times[event.batch] = event.time
+            self.freed += event.freed
+        elif isinstance(event, PurgeEnded):
+            self.ended = event
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything was begun."""
+        return self.begun is not None
+
+    def fates(self, batch: int, entries: int) -> Any:
+        """Return the letter of each entry of a batch, an array of bytes; 0 where there is none
+        yet."""
+        fates = np.zeros(entries, dtype=np.uint8)
+        for act, text in self._letters.get(batch, ()):
+            letters = _unpacked(text)
+            if len(letters) != entries:
+                raise SeatrialError(f"the audit of batch {batch} is of another plan")
+            # what is not put back, or not removed, stays where it was
+            known = {"undo": b"ug", "expire": b"rb"}.get(act)
+            new = letters != ord("-") if known is None else np.isin(letters, list(known))
+            fates[new] = letters[new]
+        return fates
+
+
+def _packed(letters: bytes) -> str:
+    """Return letters with their numbers: ``4090r5c``."""
+    return "".join(f"{len(list(group))}{chr(letter)}" for letter, group in groupby(letters))
+
+
+def _unpacked(text: str) -> Any:
+    """Return the letters, as an array of bytes, that ``_packed`` wrote."""
+    letters = bytearray()
+    number = ""
+    for character in text:
+        if character.isdigit():
+            number += character
+        else:
+            letters += character.encode() * int(number or 1)
+            number = ""
+    return np.frombuffer(bytes(letters), dtype=np.uint8)
+
+
+# ---- before an act -------------------------------------------------------------------------------
+
+
+def carry_out(path: Path, act: Literal["do", "undo", "expire"], wish: Wish) -> Done:
+    """Carry out a plan (``do``), put back what it moved aside, or remove that for good. Raises
+    UsageError where that may not be, which says what to do."""
+    with open_plan(path) as plan, open_journal(path) as journal:
+        history = History(path)
+        begun = _begun(plan, journal, history, act, wish)
+        return _Doing(plan, journal, history, begun, wish).run()
+
+
+def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish) -> PurgeBegun:
+    """Record that an act begins. Raises UsageError where it may not."""
+    until = 0
+    plan.require_whole()
+    if act == "do":
+        policy = _require_allowed(plan, history, wish)
+        act = "remove"
+        if policy.file.aside is not None:
+            act = "aside"
+            until = time.time_ns() + round(policy.file.aside.seconds * SECOND_NS)
+    elif history.begun is None or not history.until_ns:
+        raise UsageError(f"{plan.path}: nothing was moved aside by it, so there is nothing to do")
+    elif act == "expire" and time.time_ns() < history.until_ns:
+        raise UsageError(
+            f"{plan.path}: what it moved aside is kept until {_shown(history.until_ns)}; wait, or "
+            "put it back: `seatrial purge undo`"
+        )
+    begun = PurgeBegun(
+        time=journal.now(),
+        act=act,
+        plan=plan.end.sha256,
+        consents=list(wish.consents),
+        operator=account(),
+        paths=list(wish.paths),
+        owners=list(wish.owners),
+        until=until,
+    )
+    journal.append(begun)
+    journal.flush(durable=True)
+    return begun
+
+
+def _require_allowed(plan: Plan, history: History, wish: Wish) -> Policy:
+    """Return the policy of a plan that may be carried out now. Raises UsageError."""
+    if history.begun is not None:
+        what = "carried out already" if history.ended else "under way"
+        then = "make a new plan" if history.ended else "go on with `seatrial purge resume`"
+        raise UsageError(f"{plan.path}: it was {what} (`seatrial purge audit`); {then}")
+    if plan.header.rehearsed:
+        raise UsageError(
+            f"{plan.path}: it was planned with --now, as a rehearsal; plan without it to remove"
+        )
+    policy = _require_policy(plan, wish)
+    names = {name.strip() for name in wish.consents if name.strip()}
+    if len(names) < policy.file.consents:
+        raise UsageError(
+            f"{plan.path}: would remove {plan.end.taken} entries; {policy.file.consents} must "
+            f"consent to it, and {len(names)} did: --consent NAME, for each"
+        )
+    caps = policy.file.caps
+    if (caps.files is not None and plan.end.taken > caps.files) or (
+        caps.bytes is not None and plan.end.bytes > caps.bytes.bytes
+    ):
+        raise UsageError(f"{plan.path}: it takes more than `caps` of {policy.path}; plan again")
+    return policy
+
+
+def _require_policy(plan: Plan, wish: Wish) -> Policy:
+    """Return the policy of a plan, which must be what it was, and allow an act now."""
+    policy = load_policy(Path(plan.header.policy_path))
+    if policy.digest != plan.header.policy_sha256:
+        raise UsageError(
+            f"{plan.path}: {policy.path}, or a list that it names, has changed since the plan was "
+            "made; plan again"
+        )
+    if faults := policy.faults_now(time.time(), wish.trials):
+        raise UsageError("\n".join(faults))
+    return policy
+
+
+def resume(path: Path, wish: Wish) -> Done:
+    """Go on with the act of a plan that was killed or stopped. Raises UsageError where there is
+    none, or where it may not go on."""
+    with open_plan(path) as plan, open_journal(path) as journal:
+        history = History(path)
+        begun = history.begun
+        if begun is None or history.ended is not None:
+            raise UsageError(f"{path}: no act of it is under way; see `seatrial purge audit`")
+        plan.require_whole()
+        if begun.plan != plan.end.sha256:
+            raise UsageError(f"{path}: its audit is of another plan; put the first one back")
+        if begun.act in ("remove", "aside"):
+            _require_policy(plan, wish)
+        wish = wish._replace(paths=begun.paths, owners=begun.owners)
+        return _Doing(plan, journal, history, begun, wish).run()
+
+
+def _shown(time_ns: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns / SECOND_NS))
+
+
+# ---- aside ---------------------------------------------------------------------------------------
+
+
+def _open_own(name: str, at: int, make: bool) -> int:
+    """Open a folder of the user's own that nobody else can enter. Raises UsageError."""
+    if make:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=at)  # plain: below an open folder
+    descriptor = open_folder(name, at=at)
+    about = os.fstat(descriptor)
+    if about.st_uid != os.geteuid() or about.st_mode & 0o077 or about.st_dev != os.fstat(at).st_dev:
+        os.close(descriptor)
+        raise UsageError(
+            f"{name}: belongs to another user, or others may enter it; remove it: files are moved "
+            "aside to a folder that is yours alone"
+        )
+    return descriptor
+
+
+@contextlib.contextmanager
+def _aside(root: OpenRoot, act: str, plan: str) -> Iterator[int]:
+    """Have the folder open to which a plan moves files of a root; -1 for an act without one. It is
+    removed at the end if it is empty."""
+    if act == "remove":
+        yield -1
+        return
+    name, own = os.fsdecode(ASIDE_NAME), plan[:16]
+    try:
+        with contextlib.ExitStack() as stack:
+            above = _open_own(name, root.descriptor, act == "aside")
+            stack.callback(os.close, above)
+            descriptor = _open_own(own, above, act == "aside")
+            stack.callback(os.close, descriptor)
+            yield descriptor
+            with contextlib.suppress(OSError):
+                os.rmdir(own, dir_fd=above)  # plain: below an open folder; if it is empty
+                os.rmdir(name, dir_fd=root.descriptor)  # plain: as above
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{root.path}/{name}: is not there, so nothing lies aside; was it moved?"
+        ) from error
+
+
+# ---- the act -------------------------------------------------------------------------------------
+
+
+class _Doing:
+    """An act that is carried out."""
+
+    def __init__(
+        self, plan: Plan, journal: Journal, history: History, begun: PurgeBegun, wish: Wish
+    ) -> None:
+        self._plan, self._journal, self._history = plan, journal, history
+        self._begun, self._wish = begun, wish
+        self._policy = Policy.of_record(plan.header.policy)
+        self._counts: Counter[str] = Counter()
+        self._freed = self._errors = 0
+        self._stopped = ""
+        self._look_at = time.monotonic() + _LOOK_S
+
+    @property
+    def _act(self) -> Act:
+        act = self._begun.act
+        if act not in ("remove", "aside", "undo", "expire"):
+            raise UsageError(f"{self._plan.path}: {act} is no act of this version of Seatrial")
+        return act  # type: ignore[return-value]
+
+    def run(self) -> Done:
+        """Carry it out, root by root."""
+        for number, batches in groupby(self._plan.batches(), lambda batch: batch.root):
+            todo = self._todo(batches)
+            first = next(todo, None)
+            if first is not None:
+                self._do_root(number, first, todo)
+            if self._stopped:
+                return Done(self._act, self._counts, self._freed, self._stopped)
+        self._journal.append(
+            PurgeEnded(
+                time=self._journal.now(),
+                act=self._act,
+                counts=dict(self._counts),
+                freed=self._freed,
+            )
+        )
+        self._journal.flush(durable=True)
+        return Done(self._act, self._counts, self._freed, until_ns=self._begun.until)
+
+    def _do_root(self, number: int, first: Batch, todo: Iterator[Batch]) -> None:
+        planned = self._plan.header.roots[number]
+        with contextlib.ExitStack() as stack:
+            root = stack.enter_context(open_root(planned.path))
+            if root.inode != planned.inode or root.device != planned.device:
+                raise UsageError(
+                    f"{planned.path}: is another folder, or on another device, than when the plan "
+                    "was made (a mount is missing?); mount it, or plan again"
+                )
+            aside = stack.enter_context(_aside(root, self._act, self._begun.plan))
+            found = stack.enter_context(hands(root.descriptor, self._deed(aside)))
+            skips = self._policy.file.open_files == "skip" and self._act in ("remove", "aside")
+            open_files = OpenFiles(root.device, self._wish.tell) if skips else None
+            self._do_batches(found, first, todo, open_files)
+
+    def _deed(self, aside: int) -> Deed:
+        file = self._policy.file
+        return Deed(
+            act=self._act,
+            aside=aside,
+            atime="atime" in file.clocks,
+            depth=file.folder_depth if file.empty_folders else 0,
+            errors=max(0, file.caps.errors - self._errors),
+        )
+
+    def _do_batches(
+        self, found: Hands, first: Batch, todo: Iterator[Batch], open_files: OpenFiles | None
+    ) -> None:
+        """Carry out batches. Each is announced while the one before it is carried out."""
+        batch: Batch | None = first
+        self._announce(first)
+        while batch is not None:
+            if open_files is not None and (inodes := open_files.fresh()) is not None:
+                found.skip(inodes)
+            found.give(batch)
+            following = next(todo, None) if self._may_go_on() else None
+            if following is not None:
+                self._announce(following)
+            self._record(batch, found.answer())
+            if self._errors > self._policy.file.caps.errors:
+                self._stopped = (
+                    f"{self._errors} errors, more than `caps: {{errors: "
+                    f"{self._policy.file.caps.errors}}}`"
+                )
+                return
+            batch = following
+
+    def _may_go_on(self) -> bool:
+        """Return whether the calendar still allows it: a purge of the night ends in the morning."""
+        if self._act in ("remove", "aside") and time.monotonic() > self._look_at:
+            self._look_at = time.monotonic() + _LOOK_S
+            faults = self._policy.faults_now(time.time(), self._wish.trials)
+            self._stopped = self._stopped or "; ".join(faults)
+        return not self._stopped
+
+    def _announce(self, batch: Batch) -> None:
+        files = int(batch.entries["take"].sum())
+        now = self._journal.now()
+        self._journal.append(PurgeBatchBegun(time=now, batch=batch.number, files=files))
+        self._journal.flush(durable=True)
+
+    def _record(self, batch: Batch, answer: Answer) -> None:
+        """Tell in the journal what became of a batch."""
+        letters, freed = answer.letters, answer.freed
+        if batch.number in self._history.interrupted and self._act in ("remove", "expire"):
+            gone = np.frombuffer(letters, dtype=np.uint8) == ord("g")
+            freed += int(batch.entries["bytes"][gone & (batch.entries["nlink"] == 1)].sum())
+            letters = letters.replace(b"g", b"b")
+        self._journal.append(
+            PurgeBatchEnded(
+                time=self._journal.now(),
+                batch=batch.number,
+                letters=_packed(letters),
+                freed=freed,
+                errors={str(index): os.strerror(n) for index, n in answer.errors.items()},
+                folders=[quoted(folder) for folder in answer.folders],
+            )
+        )
+        self._journal.flush()
+        self._counts.update(letters.decode())
+        self._freed += freed
+        self._errors += len(answer.errors)
+        self._wish.done(sum(self._counts.values()))
+
+    # ---- what is to be done ----
+
+    def _todo(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield the batches with entries that are to be done, which are marked."""
+        for batch in batches:
+            chosen = self._chosen(batch)
+            if chosen.any():
+                batch.entries = batch.entries.copy()
+                batch.entries["take"] = chosen
+                yield batch
+
+    def _chosen(self, batch: Batch) -> Bools:
+        fates = self._history.fates(batch.number, len(batch))
+        take = batch.entries["take"] == 1
+        if self._act in ("remove", "aside"):
+            return take & np.isin(fates, list(_AGAIN))  # type: ignore[no-any-return]
+        chosen = np.isin(fates, list(_LIES_ASIDE))
+        if batch.number in self._history.interrupted:
+            chosen |= take & (fates == 0)
+        return chosen & self._is_wished(batch)
+
+    def _is_wished(self, batch: Batch) -> Bools:
+        """Return which entries the paths and the owners of the wish fit."""
+        wished = np.ones(len(batch), dtype=bool)
+        if self._wish.owners:
+            wished &= np.isin(batch.entries["uid"], list(self._wish.owners))
+        if self._wish.paths:
+            root = os.fsencode(self._plan.header.roots[batch.root].path)
+            below = [os.fsencode(path).rstrip(b"/") for path in self._wish.paths]
+            whole = [root + b"/" + path for path in batch.paths]
+            wished &= np.array(
+                [any(p == b or p.startswith(b + b"/") for b in below) for p in whole], dtype=bool
+            )
+        return wished
