@@ -128,6 +128,17 @@ def bytes_of(text: str | int) -> int:
     return int(float(number) * (1000 if ending == "B" and prefix else 1024) ** power)
 
 
+def number_or_size(text: str) -> float:
+    """Return a number as it is, and the bytes of a size with its unit: ``8``, ``4KiB``; NaN for any
+    other text."""
+    try:
+        value = float(text)
+    except ValueError:
+        has_unit = text.strip()[-1:].isalpha()
+        return float(bytes_of(text)) if has_unit and _SIZE.fullmatch(text.strip()) else math.nan
+    return value if math.isfinite(value) else math.nan
+
+
 def share_of(text: str | float) -> float:
     """Return a share: a number (``0.05``) or per cent (``5%``). Raises ValueError."""
     if isinstance(text, str):
@@ -160,6 +171,14 @@ def show_bytes(value: float) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
+
+
+def show_size(value: float) -> str:
+    """Return a size without rounding it: ``1000 B``, ``4 KiB``, ``1536 KiB``."""
+    for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value and value % size == 0:
+            return f"{value / size:.15g} {unit}"
+    return f"{value:.15g} B"
 
 
 def count(number: int, noun: str) -> str:

@@ -16,6 +16,7 @@ from seatrial.judge.statistics.significance import remedy
 from seatrial.results import ratios
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
+from seatrial.show.curves import meeting_words
 from seatrial.show.text import folded
 from seatrial.units import listed, show_number, show_unit
 
@@ -42,9 +43,13 @@ _COLUMNS = (
     "x",
     required=True,
     metavar="NAME",
-    help="The size: tasks, nodes, threads, cores, or a parameter.",
+    help="The size: tasks, nodes, threads, cores, a parameter, or a label of figures.",
 )
-@click.option("--metric", default="elapsed", show_default=True, help="The figure.")
+@click.option(
+    "--metric",
+    default="",
+    help="The figure; default: elapsed, over a label the figure that most runs have.",
+)
 @tests_filter
 @click.option("--weak", is_flag=True, help="The work grows with x: the same time is ideal.")
 @click.option(
@@ -70,6 +75,7 @@ def command(
     \b
     seatrial ratio both --of toolchain=native,compat --x tasks
     seatrial ratio sweep --of order=smp,grid --x nodes --metric rate
+    seatrial ratio osu1 --of place=X,Z --x bytes
     """
     name, first, second = ratios.two_values(of)
     query = ratios.RatioQuery(of=name, values=(first, second), **asked)
@@ -113,7 +119,8 @@ def _page(one: ratios.RatioTable) -> str:
     if one.along:
         lines.append(folded(plain_line(f"along with them: {', '.join(one.along)}")))
     if one.fixed:
-        lines.append("constant resources: no speed-up is to be expected")
+        what = f"{one.x} is a size" if one.sized else "constant resources"
+        lines.append(f"{what}: no speed-up is to be expected")
     if one.reason:
         return "\n".join([*lines, plain_line(one.reason)])
     lines += ["", _table(one), ""]
@@ -171,6 +178,8 @@ def told_of(one: ratios.RatioTable) -> Iterator[str]:
         low, high = show_number(one.change.low), show_number(one.change.high)
         interval = f" (95 %: {low}..{high})" if low else " (of single runs: repeat)"
         yield f"ratio of ratios {span}: {show_number(one.change.ratio)}{interval}"
+    if one.meeting is not None and (one.sized or one.meeting.crossings):
+        yield meeting_words(one.meeting, one)
     yield from _unclear(one)
 
 

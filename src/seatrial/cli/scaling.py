@@ -8,12 +8,14 @@ import msgspec
 
 from seatrial.cli import Folders
 from seatrial.cli.options import SHARE, format_option, list_option, tests_filter, trials_argument
+from seatrial.cli.query_common import print_csv
 from seatrial.cli.sides import left_out_of, sides_of
-from seatrial.cli.study import HOW
+from seatrial.cli.study import HOW, print_or_draw
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.judge.promises import COLUMN, share_cell, told
+from seatrial.results.curves import curves, is_over_size
 from seatrial.results.scaling import (
     ScalingLine,
     ScalingQuery,
@@ -23,10 +25,16 @@ from seatrial.results.scaling import (
 )
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
+from seatrial.show.curves import curves_page
 from seatrial.show.draw.svg import file_of
 from seatrial.show.text import folded
 from seatrial.show.web.pages.scaling import charts
 from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_unit
+
+_COLUMNS = (
+    *("case", "metric", "unit", "line", "x", "median", "runs", "speedup", "low", "high"),
+    *("ideal", "efficiency", "gain", "excluded"),
+)
 
 
 @click.command("scaling")
@@ -36,7 +44,7 @@ from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_
     "x",
     required=True,
     metavar="NAME",
-    help="What grows: threads, tasks, nodes, cores (tasks x threads), or a parameter.",
+    help="What grows: threads, tasks, nodes, cores (tasks x threads), a parameter, or a label.",
 )
 @click.option(
     "--metric", default="", help="The figure that scales; default: the one that most runs have."
@@ -49,6 +57,7 @@ from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_
 @click.option(
     "--fixed", is_flag=True, help="The resources are the same at each x: the same speed is ideal."
 )
+@click.option("--size", is_flag=True, help="x is a size of the work: curves with bands, crossings.")
 @click.option(
     "--pays",
     type=SHARE,
@@ -57,23 +66,27 @@ from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_
     metavar="SHARE",
     help="Smallest share of an addition that must become speed.",
 )
-@format_option("table", "json", "svg", help=HOW)
+@format_option("table", "json", "csv", "svg", help=HOW)
 @click.pass_obj
 def command(
     folders: Folders, /, trials: tuple[str, ...], tests: tuple[str, ...], form: str, **asked: Any
 ) -> int:
     """Show how a metric scales: speed-up, efficiency, where scaling ends, the best setting.
 
-    TRIAL may have conditions, as for `seatrial compare`. Settings that failed are shown with their
-    cause.
+    Over a size (a label of figures such as bytes, a parameter with a unit, or with --size) it shows
+    a curve for each setting, and where two of them cross. TRIAL may have conditions, as for
+    `seatrial compare`. Settings that failed are shown with their cause.
 
     \b
     seatrial scaling sweep --x threads --metric triad --by toolchain
-    seatrial scaling week:test=cm4 --x nodes
     seatrial scaling v1 v2 --x nodes --by trial --weak
+    seatrial scaling osu1 --x bytes --by place
     """
     query = ScalingQuery(**asked)
     sides = sides_of(folders, trials, tests)
+    if is_over_size(sides, query):
+        print_or_draw(curves_page(curves(sides, query)), form)
+        return 0
     tables = scaling(sides, query)
     if form == "json":
         click.echo(to_json([_record(each) for each in tables]), nl=False)
@@ -81,11 +94,24 @@ def command(
     if form == "svg":
         click.echo(_drawing(tables), nl=False)
         return 0
+    if form == "csv":
+        print_csv([_COLUMNS, *(row for each in tables for row in _rows(each))])
+        return 0
     parts = [_page(each, query) for each in tables]
     if left_out := without_metric(sides, query):
         parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
     click.echo("\n\n".join([*parts, *left_out_of(tables)]))
     return 0
+
+
+def _rows(one: ScalingTable) -> Iterator[list[object]]:
+    for line in one.lines:
+        for cell in line.cells:
+            yield [
+                *(one.case, one.metric, one.unit, line.by, one.named(cell.x), cell.median, cell.n),
+                *(cell.speedup, cell.low, cell.high, cell.ideal, cell.efficiency, cell.gain),
+                cell.reason or causes(cell.excluded),
+            ]
 
 
 def _drawing(tables: Sequence[ScalingTable]) -> str:

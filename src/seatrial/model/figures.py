@@ -5,14 +5,16 @@ MetricValue("triad", 5693.6, "MB/s", "higher")
 Finding(codes.WRONG_ANSWER, "stdout does not contain 'Solution Validates'")
 """
 
+import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from seatrial.escaping import plain_line
 from seatrial.model.codes import Code
-from seatrial.units import Direction
+from seatrial.units import Direction, number_or_size
 
 ELAPSED = "elapsed"
 """A metric of every run: the seconds of its script, lower is better. A figure of that name that the
@@ -24,6 +26,8 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 _WITHOUT_LETTER = re.compile(r"([-+]?[0-9]?\.[0-9]{3,})([-+][1-9][0-9]{2})")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
+_LABELLED = re.compile(r"([^{]+)\{(\w+=.*)\}", re.DOTALL)
+_NEXT_LABEL = re.compile(r",(?=\w+=)")
 
 
 class MetricValue(Struct, frozen=True, omit_defaults=True):
@@ -49,6 +53,42 @@ class MetricValue(Struct, frozen=True, omit_defaults=True):
         """The name with its labels, under which it is a metric: ``latency{bytes=8}``."""
         bound = ",".join(f"{name}={value}" for name, value in self.labels.items())
         return f"{self.name}{{{bound}}}" if bound else self.name
+
+
+class Labelled(NamedTuple):
+    """The parts of a metric's full name."""
+
+    name: str
+    labels: dict[str, str]
+
+    @classmethod
+    def of(cls, full_name: str) -> "Labelled":
+        """Return the parts of ``latency{benchmark=MPI Latency,bytes=8}``; a name that is written
+        otherwise has no labels."""
+        match = _LABELLED.fullmatch(full_name)
+        if not match:
+            return cls(full_name, {})
+        pairs = (pair.partition("=") for pair in _NEXT_LABEL.split(match[2]))
+        return cls(match[1], {label: value for label, _, value in pairs})
+
+    def without(self, label: str) -> str:
+        """Return the full name without one of its labels."""
+        rest = ",".join(f"{name}={value}" for name, value in self.labels.items() if name != label)
+        return f"{self.name}{{{rest}}}" if rest else self.name
+
+
+@lru_cache(maxsize=100_000)
+def place_of(full_name: str) -> tuple[object, ...]:
+    """Return the key by which the names of metrics are sorted: by name, then by labels, of which
+    numbers and sizes (``4KiB``) go by their value."""
+    name, labels = Labelled.of(full_name)
+    return name, tuple((label, *place_of_value(value)) for label, value in labels.items())
+
+
+def place_of_value(text: str) -> tuple[bool, float, str]:
+    """Return the key by which values are sorted: numbers and sizes by their value, then words."""
+    value = number_or_size(text)
+    return math.isnan(value), 0.0 if math.isnan(value) else value, text
 
 
 class Finding(NamedTuple):

@@ -51,7 +51,7 @@ from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns, Kind
-from seatrial.units import NO_DIRECTION, Better, better_of, unfit_of
+from seatrial.units import NO_DIRECTION, Better, better_of, number_or_size, unfit_of
 
 Statistic = Literal["median", "least"]
 SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
@@ -401,7 +401,7 @@ def _drops(table: BestTable, figures: Mapping[tuple[str, ...], list[float]]) -> 
     if len(table.over) != 1 or not are_numbers([value for (value,) in figures]):
         return []
     cells = [
-        Cell(x=float(value), n=len(each), median=median(each), values=each)
+        Cell(x=number_or_size(value), n=len(each), median=median(each), values=each)
         for (value,), each in figures.items()
     ]
     return drops_of(sorted(cells, key=lambda cell: cell.x), table.better)
@@ -683,7 +683,7 @@ def _places(values: list[str]) -> dict[str, int]:
     distinct = list(dict.fromkeys(values))
     if not are_numbers(distinct):
         return {}
-    return {value: place for place, value in enumerate(sorted(distinct, key=float))}
+    return {value: place for place, value in enumerate(sorted(distinct, key=number_or_size))}
 
 
 def _is_next(one: Key, other: Key, places: list[dict[str, int]]) -> bool:

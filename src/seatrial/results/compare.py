@@ -24,6 +24,7 @@ from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, judged
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
+from seatrial.model.figures import place_of
 from seatrial.results.panels import metrics_of
 from seatrial.results.promises import promised_of
 from seatrial.results.selection import CasePair, Side, pair
@@ -219,9 +220,9 @@ def compare_sides(
     )
 
 
-def _place(row: ComparisonRow) -> tuple[int, float, str, str]:
+def _place(row: ComparisonRow) -> tuple[object, ...]:
     """Return the key by which rows are sorted: the largest difference first."""
-    return _ORDER[row.verdict], -abs(row.gain or 0.0), row.case, row.metric
+    return _ORDER[row.verdict], -abs(row.gain or 0.0), row.case, place_of(row.metric)
 
 
 # ---- rows ---------------------------------------------------------------------------------
@@ -463,8 +464,8 @@ def _least_n(row: ComparisonRow) -> int:
 def _means(rows: Sequence[ComparisonRow]) -> list[Mean]:
     """Of each metric with two ratios or more."""
     means = []
-    metric = attrgetter("metric")
-    for name, found in groupby(sorted(rows, key=metric), metric):
+    ordered = sorted(rows, key=lambda row: place_of(row.metric))
+    for name, found in groupby(ordered, attrgetter("metric")):
         own = list(found)
         related = [row for row in own if row.gain is not None]
         if len(related) > 1:

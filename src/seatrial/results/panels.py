@@ -13,9 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.model.figures import place_of
 from seatrial.model.identifiers import case_name
 from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, bound
-from seatrial.units import NO_DIRECTION, Better, count
+from seatrial.units import NO_DIRECTION, Better, count, show_size
 
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
@@ -47,15 +48,18 @@ class CasesTable(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
 
 class TableOverX(CasesTable, frozen=True, kw_only=True):
     """A table of one case over ``x``. Where x are words, or hold 0, they have ``names``, and an x
-    is the place of its name. ``weak``: the work grows with x."""
+    is the place of its name. ``weak``: the work grows with x; ``in_bytes``: x are sizes."""
 
     x: str
     weak: bool
     names: list[str] = []
+    in_bytes: bool = False
 
     def named(self, x: float) -> str:
-        """Return an x as people write it."""
-        return self.names[int(x)] if self.names else f"{x:g}"
+        """Return an x as people write it, without rounding it."""
+        if self.names:
+            return self.names[int(x)]
+        return show_size(x) if self.in_bytes else f"{x:.15g}"
 
 
 C = TypeVar("C", bound=CasesTable)
@@ -81,7 +85,7 @@ def require_known(option: str, name: str, *known: Iterable[str]) -> None:
 
 def metrics_of(cases: Iterable[CaseRuns]) -> list[str]:
     """Return the names of the metrics that some case has, sorted."""
-    return sorted({kind[0] for one in cases for kind in one.values})
+    return sorted({kind[0] for one in cases for kind in one.values}, key=place_of)
 
 
 def require_metric(metric: str, cases: Iterable[CaseRuns]) -> None:

@@ -33,6 +33,7 @@ from seatrial.results.panels import (
     TableOverX,
     along,
     differing_values,
+    kind_of,
     panels,
     parameters_of,
     require_known,
@@ -50,6 +51,18 @@ from seatrial.results.scaling_cells import (
     usable,
 )
 from seatrial.results.selection import Side, cases_of
+from seatrial.results.sizes import (
+    BYTES,
+    Meeting,
+    Pair,
+    by_label,
+    have_unit,
+    is_label,
+    is_size,
+    labels_of,
+    meeting,
+    one_metric,
+)
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import NO_DIRECTION, Better, better_of
 
@@ -61,13 +74,14 @@ _WORDS: dict[str, str] = {"better": "faster", "worse": "slower"}
 
 class RatioQuery(Struct, frozen=True, kw_only=True):
     """What is asked: the two ``values`` of a parameter or attribute ``of``, such as toolchain, at
-    each value of ``x``. ``weak``: the work grows with x; ``fixed``: the resources are the same at
-    each x, also where the cases do not tell."""
+    each value of ``x``. ``metric`` "" is the elapsed time, over a label the figure that most runs
+    have. ``weak``: the work grows with x; ``fixed``: the resources are the same at each x, also
+    where the cases do not tell."""
 
     of: str
     values: tuple[str, str]
     x: str
-    metric: str = "elapsed"
+    metric: str = ""
     weak: bool = False
     fixed: bool = False
 
@@ -107,7 +121,8 @@ class RatioCell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
 class RatioTable(TableOverX, frozen=True, kw_only=True):
     """The sizes of one case. ``along`` are parameters that follow ``x`` or ``of`` one to one.
     ``change`` is the ratio of ratios from the least to the largest size with a ratio. ``fixed``:
-    the resources are the same at each x, so there are no speed-ups."""
+    the resources are the same at each x, so there are no speed-ups. ``sized``: x is a size of the
+    work; then ``meeting`` tells who is ahead at which sizes."""
 
     test: str
     of: str
@@ -115,6 +130,8 @@ class RatioTable(TableOverX, frozen=True, kw_only=True):
     cells: list[RatioCell]
     change: RatioChange | None = None
     fixed: bool = False
+    sized: bool = False
+    meeting: Meeting | None = None
 
     @property
     def known(self) -> list[RatioCell]:
@@ -142,14 +159,17 @@ class RatioExtreme(Struct, frozen=True):
 def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
     """Return a table for each case that both values have. Raises UsageError where there is none, or
     a name is not known."""
-    members = cases_of(sides)
+    members = by_label(cases_of(sides), query.x)
     _require_names(members, query)
     having = [one for one in members if one.attribute(query.x)]
     chosen = [one for one in having if one.attribute(query.of) in query.values]
+    labelled = is_label(cases_of(sides), query.x)
+    metric = query.metric or (kind_of(chosen, "")[0] if labelled else ELAPSED[0])
+    query = replace(query, metric=one_metric(metric, chosen))
     tables: list[RatioTable] = []
     single = 0
     for test in dict.fromkeys(one.test for one in chosen):
-        of_test, alone = _tables(chosen, test, query)
+        of_test, alone = _tables(chosen, test, query, labelled)
         tables += of_test
         single += alone
     if not tables:
@@ -169,7 +189,7 @@ def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, query: RatioQuery
+    members: Sequence[CaseRuns], test: str, query: RatioQuery, labelled: bool
 ) -> tuple[list[RatioTable], int]:
     """Return the tables of a test, and how many of its cases have one of the two values alone."""
     cases = [one for one in members if one.test == test]
@@ -178,7 +198,8 @@ def _tables(
     tables, alone = [], 0
     for panel in panels(cases, along_x):
         if {one.attribute(query.of) for one in panel} == set(query.values):
-            tables.append(_table(panel, query, follow, title(panel, along_x, members)))
+            table = _table(panel, query, follow, title(panel, along_x, members), labelled)
+            tables.append(table)
         else:
             alone += len(panel)
     return tables, alone
@@ -235,7 +256,9 @@ def without_both(sides: Sequence[Side], tables: Sequence[RatioTable]) -> list[st
 
 def _require_names(members: Sequence[CaseRuns], query: RatioQuery) -> None:
     for option, name in (("--x", query.x), ("--of", query.of)):
-        require_known(option, name, AXES, APART, ("trial", "node"), parameters_of(members))
+        labels = labels_of(members) if option == "--x" else []
+        known = (AXES, APART, ("trial", "node"), parameters_of(members), labels)
+        require_known(option, name, *known)
     require_one_ideal(query.weak, query.fixed)
     if query.x == query.of:
         raise UsageError(f"--of {query.of}: that is --x already")
@@ -253,10 +276,12 @@ def require_one_ideal(weak: bool, fixed: bool) -> None:
 
 
 def _table(
-    panel: Sequence[CaseRuns], query: RatioQuery, follow: list[str], name: str
+    panel: Sequence[CaseRuns], query: RatioQuery, follow: list[str], name: str, labelled: bool
 ) -> RatioTable:
     kinds = kinds_of(panel, query.metric)
     unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    texts = {one.attribute(query.x) for one in panel}
+    sized = is_size(texts, labelled)
     table = RatioTable(
         case=name,
         metric=query.metric,
@@ -269,19 +294,27 @@ def _table(
         better=better_of(direction),
         cells=[],
         along=follow,
-        names=names_of(panel, query.x),
-        fixed=not query.weak and (query.fixed or are_constant(panel)),
+        names=[] if sized else names_of(panel, query.x),
+        fixed=not query.weak and (query.fixed or sized or are_constant(panel)),
+        sized=sized,
+        in_bytes=sized and (query.x == BYTES or have_unit(texts)),
     )
     if reason := differing_kinds(kinds):
         return replace(table, reason=reason)
     if direction == NO_DIRECTION:
         return replace(table, reason="it has no direction (better: none), so no way is slower")
+    return replace(table, cells=_cells(panel, query, table))
+
+
+def _cells(panel: Sequence[CaseRuns], query: RatioQuery, table: RatioTable) -> list[RatioCell]:
     first, second = (_cells_of_way(panel, value, query, table.names) for value in query.values)
     cells = [
         RatioCell(x=x, first=first.get(x) or _no_cell(x), second=second.get(x) or _no_cell(x))
         for x in sorted({*first, *second})
     ]
-    return replace(table, cells=cells)
+    if not table.sized:
+        return cells
+    return [c for c in cells if any(way.n or way.excluded for way in (c.first, c.second))]
 
 
 def _cells_of_way(
@@ -306,14 +339,25 @@ def _judged(tables: Sequence[RatioTable]) -> list[RatioTable]:
     told = judged([(cell.first.values, cell.second.values, better) for cell, better in both])
     by_cell = {id(cell): one for (cell, _), one in zip(both, told, strict=True)}
     return [
-        _with_speedups(
-            replace(
-                table,
-                cells=[_with_ratio(c, by_cell.get(id(c)), table.better) for c in table.cells],
+        _with_meeting(
+            _with_speedups(
+                replace(
+                    table,
+                    cells=[_with_ratio(c, by_cell.get(id(c)), table.better) for c in table.cells],
+                )
             )
         )
         for table in tables
     ]
+
+
+def _with_meeting(table: RatioTable) -> RatioTable:
+    """Return a table with who of the two is ahead at which x; words have no order."""
+    if table.names or not table.known:
+        return table
+    pairs = [Pair(cell.x, cell.first, cell.second) for cell in table.known]
+    verdicts = [cell.verdict for cell in table.known]
+    return replace(table, meeting=meeting(table.values, pairs, verdicts))
 
 
 def _with_ratio(cell: RatioCell, found: RatioEstimate | None, better: Better) -> RatioCell:

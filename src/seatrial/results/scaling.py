@@ -44,36 +44,39 @@ from seatrial.results.panels import (
 )
 from seatrial.results.ratios import SpeedDrop
 from seatrial.results.scaling_cells import (
+    PLAIN,
     Cell,
     are_numbers,
     cells_of,
     differing_kinds,
     kinds_of,
+    line_name,
     names_of,
     nothing_measured,
     speeds,
     usable,
 )
 from seatrial.results.selection import Side, cases_of
+from seatrial.results.sizes import by_label, labels_of
 from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns
 from seatrial.units import NO_DIRECTION, Better, better_of
 
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
-_PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
 
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``x`` and ``by`` are parameters, or attributes such as nodes and toolchain;
     ``metric`` "" is of each test the figure that most runs have, or else the elapsed time;
     ``fixed``: the resources are the same at each x, also where the cases do not tell; ``pays`` the
-    least gain that is worth its resources."""
+    least gain that is worth its resources; ``size``: x is a size of the work (``curves``)."""
 
     x: str
     metric: str = ""
     by: tuple[str, ...] = ()
     weak: bool = False
     fixed: bool = False
+    size: bool = False
     pays: float = PAYS
 
 
@@ -127,7 +130,7 @@ class ScalingTable(TableOverX, frozen=True, kw_only=True):
 def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
     """A table for each case that has two values of x or more. Raises UsageError where none has, or
     a name is not known."""
-    members = cases_of(sides)
+    members = by_label(cases_of(sides), query.x)
     _require_names(members, query)
     having = [one for one in members if one.attribute(query.x)]
     query = with_lines(having, query)
@@ -195,9 +198,9 @@ def with_lines(members: Sequence[CaseRuns], query: ScalingQuery) -> ScalingQuery
 
 def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
     parameters = parameters_of(members)
-    require_known("--x", query.x, AXES, parameters)
+    require_known("--x", query.x, AXES, parameters, labels_of(members))
     for name in query.by:
-        require_known("--by", name, _PLAIN, AXES, parameters)
+        require_known("--by", name, PLAIN, AXES, parameters)
     ratios.require_one_ideal(query.weak, query.fixed)
     if query.x in query.by:
         raise UsageError(f"--by {query.x}: that is --x already")
@@ -257,7 +260,7 @@ def _table(
         return replace(table, reason=reason)
     groups: dict[str, list[CaseRuns]] = {}
     for member in panel:
-        groups.setdefault(_label(member, query.by), []).append(member)
+        groups.setdefault(line_name(member, query.by), []).append(member)
     if table.fixed:
         lines = [_fixed_line(by, members, table) for by, members in groups.items()]
         return replace(table, lines=lines, best=_best(lines, better))
@@ -266,12 +269,6 @@ def _table(
         _line(by, members, better, query, bases.get(by, members)) for by, members in groups.items()
     ]
     return replace(table, lines=lines, best=_best(lines, better))
-
-
-def _label(member: CaseRuns, by: Sequence[str]) -> str:
-    """Return the name of a case's line: ``gcc, ranks=2``."""
-    values = ((name, member.attribute(name) or "none") for name in by)
-    return ", ".join(value if name in _PLAIN else f"{name}={value}" for name, value in values)
 
 
 def _bases(panel: Sequence[CaseRuns], query: ScalingQuery) -> dict[str, list[CaseRuns]]:
@@ -286,8 +283,8 @@ def _bases(panel: Sequence[CaseRuns], query: ScalingQuery) -> dict[str, list[Cas
     shared: dict[str, list[CaseRuns]] = {}
     of_line: dict[str, str] = {}
     for one in panel:
-        rest = _label(one, [name for name in query.by if name not in split])
-        of_line[_label(one, query.by)] = rest
+        rest = line_name(one, [name for name in query.by if name not in split])
+        of_line[line_name(one, query.by)] = rest
         shared.setdefault(rest, []).append(one)
     fewest = {rest: _with_fewest_tasks(cases, query.x) for rest, cases in shared.items()}
     return {line: fewest[rest] for line, rest in of_line.items()}

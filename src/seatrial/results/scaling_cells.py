@@ -23,7 +23,7 @@ from seatrial.results.store.by_case import (
     figures_of,
     unlike,
 )
-from seatrial.units import Better, unfit_of
+from seatrial.units import Better, number_or_size, unfit_of
 
 
 class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -47,26 +47,28 @@ class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     promised: Beside = UNSET
 
 
+PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
+
+
+def line_name(member: CaseRuns, by: Sequence[str]) -> str:
+    """Return the name of a case's line: ``gcc, ranks=2``."""
+    values = ((name, member.attribute(name) or "none") for name in by)
+    return ", ".join(value if name in PLAIN else f"{name}={value}" for name, value in values)
+
+
 def names_of(members: Sequence[CaseRuns], x: str) -> list[str]:
-    """Return the values of x as they are named, if one is a word, or a number that is not above 0,
-    so that nothing grows with it; numbers by size, words as they come. Else an empty list."""
+    """Return the values of x as they are named, if one is a word, a size with its unit, or a number
+    that is not above 0, so that nothing grows with it; numbers and sizes by their value, words as
+    they come. Else an empty list."""
     texts = list(dict.fromkeys(one.attribute(x) for one in members))
-    numbers = [_number(text) for text in texts]
-    if all(number > 0 for number in numbers):
+    if all(number_or_size(text) > 0 and not text[-1:].isalpha() for text in texts):
         return []
-    return sorted(texts, key=_number) if are_numbers(texts) else texts
+    return sorted(texts, key=number_or_size) if are_numbers(texts) else texts
 
 
 def are_numbers(texts: Sequence[str]) -> bool:
-    return not any(math.isnan(_number(text)) for text in texts)
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+    """Return whether all values have an order: numbers, and sizes with their unit."""
+    return not any(math.isnan(number_or_size(text)) for text in texts)
 
 
 def cells_of(
@@ -77,7 +79,8 @@ def cells_of(
     groups: dict[float, list[CaseRuns]] = {}
     for member in members:
         text = member.attribute(x)
-        groups.setdefault(float(names.index(text) if names else text), []).append(member)
+        at = float(names.index(text)) if names else number_or_size(text)
+        groups.setdefault(at, []).append(member)
     return [_cell(at, groups[at], metric) for at in sorted(groups)]
 
 

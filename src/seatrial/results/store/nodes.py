@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from seatrial.lazy import Floats, Ints, np
+from seatrial.model.figures import place_of
 from seatrial.model.identifiers import node_suffix
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store.filters import listed
@@ -104,12 +105,12 @@ def metrics_by_test(store: Store, trials: Sequence[int]) -> dict[str, list[str]]
         " WHERE metrics.run = (SELECT runs.id FROM runs WHERE runs.test = tests.id"
         f" AND runs.trial IN ({listed(trials)}) AND runs.code IN ({listed(MEASURED)})"
         " ORDER BY runs.trial DESC LIMIT 1) AND metric_names.id = metrics.metric"
-        " ORDER BY tests.name, metric_names.name"
+        " ORDER BY tests.name"
     )
     found: dict[str, list[str]] = {}
     for test, metric in store.rows(sql):
         found.setdefault(test, []).append(metric)
-    return found
+    return {test: sorted(metrics, key=place_of) for test, metrics in found.items()}
 
 
 def metric_kinds(store: Store, name: str) -> dict[int, tuple[str, str]]:

@@ -14,6 +14,7 @@ import os
 import statistics
 import time
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected, RunReviewe
 from seatrial.journal.lock import LONGEST_NAME, is_gone
 from seatrial.journal.trial_life import TrialState
 from seatrial.model import codes
+from seatrial.model.figures import place_of
 from seatrial.results.store.filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import (
@@ -199,7 +201,8 @@ def metrics_of(store: Store, run: RunRow) -> list[MetricRow]:
 
 
 def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
-    """Return the figures of many runs (their rows), by run and name."""
+    """Return the figures of many runs (their rows), by run and name, those of a size by its
+    value."""
     result: dict[int, list[MetricRow]] = {}
     for some in chunks(runs):
         sql = (
@@ -210,6 +213,8 @@ def figures(store: Store, runs: Sequence[int]) -> dict[int, list[MetricRow]]:
         rows = store.rows(sql, some)
         for figure, row in zip(typed(MetricRow, rows), rows, strict=True):
             result.setdefault(row[-1], []).append(figure)
+    for metrics in result.values():
+        metrics.sort(key=lambda figure: place_of(figure.name))
     return result
 
 
@@ -335,7 +340,7 @@ def _cases(store: Store, where: str, value: int) -> list[CaseRow]:
 
 def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
     """Return a summary of each case's metrics over its runs of each stage, in the order of the
-    cases."""
+    cases, stages and metrics."""
     sql = (
         "SELECT cases.case_id, cases.name, runs.stage, metric_names.name, unit, better,"
         " runs.code, value"
@@ -343,7 +348,12 @@ def summary(store: Store, trial: TrialRow) -> list[SummaryRow]:
         " JOIN metric_names ON metric_names.id = metric WHERE cases.trial = ?"
         " ORDER BY cases.id, runs.stage, metric_names.name, metric_names.id"
     )
-    return _summarised(store.rows(sql, (trial.row,)))
+    found = _summarised(store.rows(sql, (trial.row,)))
+    return [
+        row
+        for _, rows in groupby(found, lambda row: (row.case, row.stage))
+        for row in sorted(rows, key=lambda row: place_of(row.metric))
+    ]
 
 
 def elapsed_summary(store: Store, trial: TrialRow, tests: Sequence[str]) -> list[SummaryRow]:

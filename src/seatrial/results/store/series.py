@@ -15,6 +15,7 @@ from msgspec import Struct
 from seatrial.journal.events import GaugeRead
 from seatrial.judge.log_rules import node_of
 from seatrial.model import codes
+from seatrial.model.figures import place_of
 from seatrial.results.store.filters import conditions, listed
 from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
 from seatrial.results.store.schema import Store
@@ -36,7 +37,8 @@ DAY_NS = 86_400 * 10**9
 
 def metric_names(store: Store) -> list[str]:
     """Return the names of all metrics that some run has."""
-    return [name for (name,) in store.rows("SELECT DISTINCT name FROM metric_names ORDER BY name")]
+    names = (name for (name,) in store.rows("SELECT DISTINCT name FROM metric_names"))
+    return sorted(names, key=place_of)
 
 
 def case_names(store: Store) -> dict[int, CaseName]:

@@ -56,7 +56,7 @@ class ChartSeries(NamedTuple):
 
     ``style``: "both" is a line with dots. ``colour``: a number from 1, or ``good``, ``bad``,
     ``warn``, ``muted``. ``form``: the number of its shape and dashes. 0 means its position.
-    ``intervals``: (x, low, high) of points.
+    ``intervals``: (x, low, high) of points. ``band``: likewise, a shaded area between them.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ChartSeries(NamedTuple):
     colour: int | str = 0
     form: int = 0
     intervals: Sequence[tuple[float, float, float]] = ()
+    band: Sequence[tuple[float, float, float]] = ()
 
 
 class Mark(NamedTuple):
@@ -150,8 +151,9 @@ def _widest_label(scale: svg.Scale) -> float:
 
 
 def _ends(series: Sequence[ChartSeries]) -> list[float]:
-    """Return the ends of all intervals."""
-    return [end for one in series for _, low, high in one.intervals for end in (low, high)]
+    """Return the ends of all intervals and bands."""
+    both = [end for one in series for end in (*one.intervals, *one.band)]
+    return [end for _, low, high in both for end in (low, high)]
 
 
 def _places(
@@ -190,6 +192,8 @@ def _series(
     places = list(chain.from_iterable(pieces))
     parts: list[Markup] = []
     drawn = len(places)
+    if len(one.band) > 1:
+        parts.append(_band(one.band, look, across, upwards))
     if one.style != "dots":
         kept = [svg.thin_line(piece) for piece in pieces]
         drawn = sum(map(len, kept))
@@ -208,6 +212,18 @@ def _series(
         drawn = min(drawn, len(dots)) if one.style == "both" else len(dots)
         parts.append(_dots(dots, look))
     return parts, list(_series_notes(one, len(places), drawn))
+
+
+def _band(
+    band: Sequence[tuple[float, float, float]],
+    look: svg.LegendEntry,
+    across: svg.Scale,
+    upwards: svg.Scale,
+) -> Markup:
+    lower = [(across.at(x), upwards.at(low)) for x, low, _ in band]
+    upper = [(across.at(x), upwards.at(high)) for x, _, high in reversed(band)]
+    path = "M" + " ".join(f"{x:.1f} {y:.1f}" for x, y in (*lower, *upper)) + "z"
+    return svg.tag("path", d=path, fill=svg.ink(look.colour), fill_opacity="0.2")
 
 
 def _series_notes(one: ChartSeries, shown: int, drawn: int) -> Iterator[str]:

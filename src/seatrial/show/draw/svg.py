@@ -258,7 +258,8 @@ class Axis(NamedTuple):
     """The title, unit and kind of an axis.
 
     ``kind`` "time": seconds since the epoch; "clock": seconds since a beginning. ``low`` and
-    ``high``: values that it reaches in any case. ``ticks``: values to label instead of round ones.
+    ``high``: values that it reaches in any case. ``ticks``: values to label instead of round ones;
+    ``labels``: their labels, if not the numbers.
     """
 
     title: str = ""
@@ -267,6 +268,7 @@ class Axis(NamedTuple):
     low: float | None = None
     high: float | None = None
     ticks: Sequence[float] = ()
+    labels: Sequence[str] = ()
 
     @property
     def words(self) -> str:
@@ -317,7 +319,7 @@ def scale_of(
     make = {"log": _log, "time": _time, "clock": _clock}.get(axis.kind, _linear)
     low, high, ticks = make(axis, low, high, max_ticks)
     if axis.ticks:
-        ticks = [(value, plain(value)) for value in axis.ticks]
+        ticks = list(zip(axis.ticks, axis.labels or map(plain, axis.ticks), strict=True))
     scale = Scale(low, high, start, end, axis.kind == "log")
     placed = [(scale.at(value), label) for value, label in ticks if low <= value <= high]
     return scale._replace(ticks=placed)

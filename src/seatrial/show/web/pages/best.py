@@ -1,8 +1,8 @@
 """Best: settings ranked over any parameters, as ``seatrial best`` ranks them."""
 
-import re
 from typing import Any
 
+from seatrial.model.figures import place_of_value
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.panels import varying
 from seatrial.results.selection import Side, cases_of, words_of
@@ -28,7 +28,7 @@ def grid(table: BestTable) -> list[tuple[str, list[Setting | None]]]:
     """Return the settings over two parameters: a row for each value of the first, with the
     setting for each of ``columns``."""
     by_values = {tuple(one.values.values()): one for one in table.settings}
-    rows = dict.fromkeys(sorted((one[0] for one in by_values), key=_place))
+    rows = dict.fromkeys(sorted((one[0] for one in by_values), key=place_of_value))
     return [(row, [by_values.get((row, each)) for each in columns(table)]) for row in rows]
 
 
@@ -37,12 +37,7 @@ def columns(table: BestTable) -> list[str]:
     if len(table.over) != 2:
         return []
     second = (list(one.values.values())[1] for one in table.settings)
-    return list(dict.fromkeys(sorted(second, key=_place)))
-
-
-def _place(value: str) -> tuple[int, float, str]:
-    """Return a key to sort values by: numbers by size, then words."""
-    return (0, float(value), "") if re.fullmatch(r"-?\d+(\.\d+)?", value) else (1, 0.0, value)
+    return list(dict.fromkeys(sorted(second, key=place_of_value)))
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:

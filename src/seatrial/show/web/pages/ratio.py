@@ -10,6 +10,7 @@ from seatrial.results import ratios
 from seatrial.results.panels import varying
 from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.selection import Side, cases_of
+from seatrial.show.curves import axis_of, meeting_words
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
@@ -17,7 +18,6 @@ from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
-MAX_TICKS = 10  # sizes that are labelled on an axis
 LABELS = {"of": "Ways", "x": "Over", "metric": "Metric"}  # of the form
 
 
@@ -59,7 +59,6 @@ def _look(verdict: str) -> tuple[str, int]:
 
 def _ratios(table: ratios.RatioTable) -> Any:
     known = table.known
-    sizes = [cell.x for cell in known]
     ends = [
         (cell.x, cell.low, cell.high)
         for cell in known
@@ -69,7 +68,7 @@ def _ratios(table: ratios.RatioTable) -> Any:
     return plots.chart(
         [plots.ChartSeries("ratio", points, "both", intervals=ends)],
         title=f"{table.case}: {table.values[1]} over {table.values[0]}",
-        x=Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+        x=axis_of(table, [cell.x for cell in known]),
         y=Axis("ratio of times"),
         levels=[plots.ReferenceLine(1, "the same")],
         width=NARROW,
@@ -105,7 +104,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     question = _Asked(
         query.text("of"),
         query.text("x"),
-        query.text("metric", ELAPSED),
+        query.text("metric"),
         query.flag("weak"),
         query.flag("fixed"),
     )
@@ -175,4 +174,9 @@ def _panel(table: ratios.RatioTable) -> dict[str, Any]:
         replace(cell, first=replace(cell.first, values=[]), second=replace(cell.second, values=[]))
         for cell in table.cells
     ]
-    return {"table": replace(table, cells=cells)}
+    met = table.meeting
+    told = met is not None and (table.sized or bool(met.crossings))
+    return {
+        "table": replace(table, cells=cells),
+        "meeting": meeting_words(met, table) if met is not None and told else "",
+    }

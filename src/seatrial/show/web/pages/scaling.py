@@ -1,18 +1,23 @@
 """Scaling: the gain of more threads, nodes or tasks, as ``seatrial scaling`` judges it."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.figures import ELAPSED
+from seatrial.results.curves import CurveTable, curves, is_over_size
 from seatrial.results.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
-from seatrial.results.selection import Side
+from seatrial.results.selection import Side, cases_of
+from seatrial.results.sizes import is_size, labels_of, values_of
 from seatrial.results.store.by_case import CORES
+from seatrial.show.curves import heading, parts_of
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
+from seatrial.show.page import Page, Section
 from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
@@ -22,6 +27,13 @@ MEASURED = "measured"  # the name of the only line
 MAX_TICKS = 10  # sizes that are labelled on an axis
 LINES = ("toolchain", "machine", "trial", "stage")
 LABELS = {"x": "Over", "by": "Lines by", "metric": "Metric", "pays": "Pays from"}  # of the form
+
+
+def curves_of(table: ScalingTable | CurveTable) -> Page | None:
+    """Return a table of curves over a size as a page; None for another one."""
+    if not isinstance(table, CurveTable):
+        return None
+    return Page("", [Section(heading(table), parts_of(table))])
 
 
 def charts(table: ScalingTable) -> list[tuple[str, Any]]:
@@ -117,6 +129,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         by=tuple(name.strip() for name in query.text("by").split(",") if name.strip()),
         weak=query.flag("weak"),
         fixed=query.flag("fixed"),
+        size=query.flag("size"),
         pays=query.share("pays", LABELS["pays"], PAYS),
     )
     return cases_page(
@@ -130,7 +143,10 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     )
 
 
-def _judged(question: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTable], dict[str, Any]]:
+Judged = tuple[Sequence[ScalingTable | CurveTable], dict[str, Any]]
+
+
+def _judged(question: ScalingQuery, sides: list[Side]) -> Judged:
     """Return the tables; which parameter is chosen, those that can grow, and the tests without the
     metric, which are left out."""
     xs = _that_grow(sides)
@@ -140,6 +156,8 @@ def _judged(question: ScalingQuery, sides: list[Side]) -> tuple[list[ScalingTabl
             "nothing varies in these cases: no number of nodes, tasks or threads and no parameter "
             "has two values"
         )
+    if is_over_size(sides, replace(question, x=x)):
+        return curves(sides, replace(question, x=x)), {"x": x, "xs": xs, "without": []}
     names = (*LINES, "tasks") if x == CORES else LINES
     lines = tuple(name for name in names if name != x and len(_values(sides, name)) > 1)
     question = replace(question, x=x, by=question.by or lines)
@@ -154,14 +172,23 @@ def _that_grow(sides: list[Side]) -> list[str]:
     xs = dict.fromkeys([*numbers, *(name for name in several if name in written)])
     if not {"tasks", "threads"} <= xs.keys() and CORES not in written:
         xs.pop(CORES, None)  # they are no more than one of these
-    return list(xs)
+    return list(dict.fromkeys([*xs, *_sizes(sides)]))
+
+
+def _sizes(sides: list[Side]) -> list[str]:
+    """Return the labels of figures that have two sizes or more."""
+    cases = cases_of(sides)
+    labels = {name: values_of(cases, name) for name in labels_of(cases)}
+    return [name for name, each in labels.items() if len(each) > 1 and is_size(each, True)]
 
 
 def _values(sides: list[Side], name: str) -> set[str]:
     return {value for side in sides for value in side.all_of(name)} - {""}
 
 
-def _panel(table: ScalingTable) -> dict[str, Any]:
+def _panel(table: ScalingTable | CurveTable) -> dict[str, Any]:
+    if isinstance(table, CurveTable):
+        return {"table": table}
     lines = [
         replace(line, cells=[replace(cell, values=[]) for cell in line.cells])
         for line in table.lines
