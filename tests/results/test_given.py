@@ -18,6 +18,7 @@ from seatrial.model.codes import TIMEOUT
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
 from seatrial.results.selection import Side
 from seatrial.results.store.by_case import CaseRuns
+from seatrial.units import day_of
 from tests.cli.test_query_common import ask
 from tests.results.figures import Kind, Measuring, steady
 from tests.results.store.trials import a_case
@@ -290,3 +291,121 @@ def test_a_better_system_is_found_though_it_tried_less() -> None:
         found += settings["few"].verdict == "best" and settings["many"].verdict == "worse"
         assert settings["few"].at == {"nodes": "2"}
     assert found == 15
+
+
+# ---- over time, and the best ever ----------------------------------------------------------------
+
+SAME = 'md,"nodes=16,tasks=64",create,{unit},{value},2,{system},{source},{date}\n'
+
+
+def months(trials: Path, levels: list[float]) -> None:
+    """A trial a month from January 2012 on, each with a figure of one case."""
+    case = a_case(77, "md", parameters={"nodes": 16, "tasks": 64}, nodes=16, tasks=64)
+    for i, level in enumerate(levels):
+        at = day_of("2012-01") + i * 30 * 86400 * 10**9
+        trial = Measuring(trials, f"m{i:02d}", [case], machine="rosa", created=at)
+        trial.now = at
+        trial.measure(case, {CREATE: level})
+        trial.done()
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    """A series with a step, and given figures of its case and of others."""
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    months(folder, [*steady(10500, 12, 0.005), *steady(11800, 12, 0.005)])
+    rows = [
+        {"unit": "ops/s", "value": 10900, "system": "DDN", "source": "a paper", "date": "2012-10"},
+        {"unit": "ops/s", "value": 12500, "system": "V", "source": "an offer", "date": ""},
+        {"unit": "ops/s", "value": 1e9, "system": "dream", "source": "a slide", "date": "2013"},
+        {"unit": "GB/s", "value": 5, "system": "odd", "source": "a slide", "date": "2013"},
+    ]
+    bring(folder, FIG3 + "".join(SAME.format(**row) for row in rows))
+    return folder
+
+
+def test_history_shows_given_figures_where_they_are_asked_for(long: Path) -> None:
+    plain = ask(long, "history", "create", "--check")
+    assert "11 given figures of create: --given shows them" in plain.err
+    assert "given" not in plain.out and "DDN" not in plain.out
+    (series, others) = asked(long, "history", "create", "--given")
+    (before,) = asked(long, "history", "create")
+    own = {one["system"]: one for one in series.pop("given")}
+    assert before.pop("given") == [] and series == before, "nothing is judged by them"
+    assert set(own) == {"Rosa scratch", "DDN", "V", "dream", "odd"}
+    assert "GB/s is not converted into ops/s" in own["odd"]["why"]
+    assert {one["case"] for one in others["given"]} == {"md", "md{nodes=8,tasks=64}"}
+    shown = ask(long, "history", "create", "--given", "--check")
+    assert shown.code == plain.code
+    assert shown.out.count("G") > plain.out.count("G") + 3
+    assert "too far from the measured figures to be drawn: dream" in shown.out
+    assert "G given, not measured" in shown.out and "given  V" in shown.out
+    csv = ask(long, "history", "create", "--given", "--format", "csv").out.splitlines()
+    assert csv[0].endswith("given,source")
+    assert sum(line.endswith(",given,a slide") for line in csv) == 2
+    drawn = ask(long, "history", "create", "--given", "--format", "svg").out
+    assert "given: V" in drawn and "given: Rosa scratch, 2011-11" in drawn
+    assert "dream" not in drawn
+
+
+def test_given_figures_alone_are_no_history(tmp_path: Path) -> None:
+    folder = tmp_path / "trials"
+    folder.mkdir()
+    bring(folder, FIG3)
+    assert ask(folder, "history", "create").code == 2
+    shown = ask(folder, "history", "create", "--given")
+    assert shown.code == 0 and "nothing was measured here" in shown.out
+    done = ask(folder, "history", "create", "--given", "--check")
+    assert done.code == 3 and "given figures are not judged" in done.err
+    assert ask(folder, "history", "creat", "--given").code == 2
+
+
+def test_records_of_machines_and_of_given_figures(long: Path) -> None:
+    system(long, "tds", TDS, 2)
+    (found,) = asked(long, "records", "create")
+    best, rosa = found["records"]
+    assert (best["machine"], best["n"], best["runs"], best["trial"]) == ("tds", 25, 5, "tds")
+    assert 20000 < best["value"] < 20400 and best["median"] < best["value"]
+    assert best["case"] == "md{nodes=8,tasks=32}@gcc" and best["time"].startswith("2026-11-21")
+    figures = asked(long, "runs", "--trial", "tds", "--limit", "0")
+    assert best["run_id"] in {run["run_id"] for run in figures}
+    assert (rosa["machine"], rosa["n"]) == ("rosa", 24)
+    assert rosa["ratio"] == pytest.approx(rosa["value"] / best["value"])
+    given = {one["system"]: one for one in found["given"]}
+    assert given["Rosa scratch"]["value"] == 11000, "its best, of two"
+    assert given["dream"]["ratio"] > 1 and best["ratio"] == 1, "the best is a measured one"
+    shown = ask(long, "records", "create").out
+    rows = [line.split() for line in shown.splitlines() if " given " in line]
+    assert rows[0][:3] == ["dream", "given", "1.000e+09"]
+    assert "best measured: 20" in shown and "on tds, the best of 25" in shown
+    csv = ask(long, "records", "create", "--format", "csv").out.splitlines()
+    assert sum(",given," in line for line in csv[1:]) == len(given) and len(csv) == 3 + len(given)
+
+
+def test_records_by_direction_unit_and_test(tmp_path: Path) -> None:
+    lat: Kind = ("lat", "us", "lower")
+    one, other = a_case(1, "put"), a_case(2, "get")
+    for tag, kind, values in (
+        ("a", ("lat", "ms", "lower"), [0.002, 0.003]),
+        ("b", lat, [2.5, 4]),
+        ("c", ("lat", "us", "higher"), [1e6]),
+        ("d", lat, [3, 9]),
+    ):
+        trial = Measuring(tmp_path, tag, [one, other], machine=tag)
+        trial.series(one, kind, values)
+        trial.series(other, ("speed", "", "none"), [1.0])
+        trial.done()
+    (found,) = asked(tmp_path, "records", "lat")
+    assert [(each["machine"], each["value"]) for each in found["records"]] == [
+        ("a", pytest.approx(2)),
+        ("b", 2.5),
+        ("d", 3),
+    ]
+    assert found["excluded"] == {"higher is better, of the latest lower is better": 1}
+    (found,) = asked(tmp_path, "records", "speed")
+    assert not found["records"] and "it has no direction" in found["why"]
+    assert len(asked(tmp_path, "records", "elapsed")) == 2
+    done = ask(tmp_path, "records", "latt")
+    assert done.code == 2 and "did you mean 'lat'" in done.err
+    assert ask(tmp_path, "records", "lat", "-m", "nowhere").code == 2

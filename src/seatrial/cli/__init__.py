@@ -45,6 +45,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "matrix": "Show tests by toolchains: passed, failed, figures.",
         "scaling": "Show speed-up and efficiency, and where scaling ends.",
         "ratio": "Show how many times as long one way takes as another.",
+        "records": "Show the best figure ever of each machine.",
         "best": "Rank settings: the best, and what cannot be told from it.",
         "bands": "Show latency and bandwidth by level of the network.",
         "advise": "Show the best setting that a tuning found.",

@@ -15,10 +15,12 @@ from seatrial.errors import UsageError
 from seatrial.model.test import Stage
 from seatrial.results import history as success_rate
 from seatrial.results.fact_sources import with_node_changes
-from seatrial.results.history import doubts, histories
+from seatrial.results.given import GivenEntry
+from seatrial.results.history import beside_given, doubts, histories, number_given
 from seatrial.results.store import queries
 from seatrial.results.store.tables import Filters
 from seatrial.show.history import history_page, rates_page
+from seatrial.units import count
 
 MAX_DOUBTS = 20
 UNDECIDED = 3  # exit code: no change for the worse was found, and none could have been
@@ -35,6 +37,7 @@ UNDECIDED = 3  # exit code: no change for the worse was found, and none could ha
     help="Exit code 1: a change for the worse is confirmed; 3: none is, and one could not have "
     "been seen.",
 )
+@click.option("--given", is_flag=True, help="Figures that others gave, too, marked.")
 @format_option("table", "json", "csv", "svg", help=HOW)
 @click.pass_obj
 def command(
@@ -44,6 +47,7 @@ def command(
     case: str,
     stage: Stage | None,
     check: bool,
+    given: bool,
     form: str,
     **wanted: Any,
 ) -> int:
@@ -66,16 +70,24 @@ def command(
             rates = success_rate.success_rates(store, filters, case, stage_of)
             print_or_draw(rates_page(rates), form)
             return 0
-        series = with_node_changes(store, histories(store, metric, filters, case, notes, stage_of))
+        number = number_given(store, metric, filters, case)
+        if number and not given:
+            tell(f"{count(number, 'given figure')} of {metric}: --given shows them")
+        series = histories(store, metric, filters, case, notes, stage_of, given=given)
+        series = with_node_changes(store, series)
+        others: list[GivenEntry] = []
+        if given:
+            series, others = beside_given(store, metric, series, filters, case)
         worse = any(history.alarms for history in series)
         unseen: list[str] = []
         if check and not worse:
             unseen = [
+                *([] if series else ["nothing was measured; given figures are not judged"]),
                 *doubts(store, metric, filters, series),
                 *(f"{row.tag}: its journal is damaged" for row in damaged),
                 *store.left_out,
             ]
-    print_or_draw(history_page(series, metric), form)
+    print_or_draw(history_page(series, metric, others=others), form)
     _tell_unseen(unseen)
     if check and worse:
         return 1

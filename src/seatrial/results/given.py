@@ -91,11 +91,16 @@ def entries_of(case: CaseRuns, metric: str) -> list[GivenEntry]:
     ]
 
 
+def name_of(case: CaseRuns) -> str:
+    """Return the name of a given case as people read it."""
+    return case_name(case.test, case.parameters, case.toolchain, "", case.stage)
+
+
 def _entry(case: CaseRuns, kind: Kind, figure: GivenFigure) -> GivenEntry:
     return GivenEntry(
         system=figure.system or case.machine,
         test=case.test,
-        case=case_name(case.test, case.parameters, case.toolchain, "", case.stage),
+        case=name_of(case),
         trial=case.trial,
         metric=kind[0],
         unit=kind[1],

@@ -14,8 +14,10 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,10 +33,12 @@ from seatrial.model.figures import ELAPSED
 from seatrial.model.parameters import is_like
 from seatrial.results import bands
 from seatrial.results.compare import Difference
+from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
 from seatrial.results.notes import Near, Note, nearest
 from seatrial.results.promises import promises_in
 from seatrial.results.series import MetricSeries, Point
 from seatrial.results.store import queries
+from seatrial.results.store.by_case import CaseRuns, cases_by_id
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import (
     case_names,
@@ -96,7 +100,8 @@ class LevelModes(Struct, frozen=True):
 
 class History(Struct, frozen=True):
     """A series, its changes, and the notes of its machine within its time and shortly before.
-    ``modes`` are there where the points are medians."""
+    ``modes`` are there where the points are medians. ``given`` are figures of its case that others
+    gave, where these were asked for; nothing is judged by them."""
 
     series: MetricSeries
     analysis: changes.SeriesAnalysis
@@ -105,6 +110,7 @@ class History(Struct, frozen=True):
     modes: list[LevelModes] = []
     #: what was promised of the median, as the trial of the latest figure tells
     promised: Promised | None = None
+    given: list[GivenEntry] = []
 
     @property
     def median(self) -> float | None:
@@ -141,10 +147,18 @@ def histories(
     case: str = "",
     notes: Sequence[Note] = (),
     stage: str = "",
+    *,
+    given: bool = False,
 ) -> list[History]:
     """The history of a metric in every case that matches, by machine and case. ``case`` is a part
-    of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches."""
-    found = series_of(store, metric, filters, case, stage)
+    of a case's name, a pattern, or a beginning of its id. Raises UsageError where none matches, not
+    even a figure that was ``given``, where these are asked for."""
+    try:
+        found = series_of(store, metric, filters, case, stage)
+    except UsageError:
+        if given and number_given(store, metric, filters, case):
+            return []
+        raise
     judged = [
         _history(series, analysis, notes)
         for series, analysis in zip(found, _courses(found), strict=True)
@@ -320,6 +334,58 @@ def _told(
     rose = change.after > change.before
     worse = None if series.better == "none" else rose == (series.better == "lower")
     return ReportedChange(change, last, first, percent, worse, nearest(notes, last, first))
+
+
+# ---- given figures -------------------------------------------------------------------------------
+
+
+class BesideGiven(NamedTuple):
+    """Histories with the given figures of their cases, and the ``others``: those of cases that have
+    no history here."""
+
+    histories: list[History]
+    others: list[GivenEntry]
+
+
+def number_given(store: Store, metric: str, filters: Filters, case: str = "") -> int:
+    """Return how many given figures there are of a metric, by test, case and toolchain."""
+    return sum(len(entries_of(one, metric)) for one in _given_like(store, filters, case))
+
+
+def beside_given(
+    store: Store, metric: str, found: Sequence[History], filters: Filters, case: str = ""
+) -> BesideGiven:
+    """Return histories with the figures that others gave for their cases, on whatever system."""
+    cases = cases_by_id(store)
+    like = [
+        replace(cases[one.series.case], stage=one.series.stage)
+        if one.series.case in cases
+        else None
+        for one in found
+    ]
+    own: list[list[GivenEntry]] = [[] for _ in found]
+    others: list[GivenEntry] = []
+    for one in _given_like(store, filters, case):
+        places = [i for i, each in enumerate(like) if each and not unlike(one, each)]
+        for entry in entries_of(one, metric):
+            for i in places:
+                series = found[i].series
+                own[i].append(in_kind(entry, (metric, series.unit, series.better)))
+            if not places:
+                others.append(entry)
+    histories = [replace(one, given=given) for one, given in zip(found, own, strict=True)]
+    return BesideGiven(histories, others)
+
+
+def _given_like(store: Store, filters: Filters, case: str) -> list[CaseRuns]:
+    """Return the given cases of these tests, cases and toolchains; a given one may have none."""
+    return [
+        one
+        for one in given_cases(store)
+        if is_like(one.test, filters.test)
+        and (is_like(name_of(one), case) or one.case.startswith(case))
+        and (not one.toolchain or fnmatchcase(one.toolchain, filters.toolchain or "*"))
+    ]
 
 
 # ---- history check -------------------------------------------------------------------------------

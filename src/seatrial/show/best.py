@@ -58,7 +58,7 @@ def _rows(table: BestTable) -> Table:
     least = table.statistic == "least"
     figure = "least" if least else "median"
     titles = [
-        *(Column(name, fold=True, spare=-2) for name in table.over),
+        *(Column(name, fold=True) for name in table.over),
         Column("best at", fold=True, spare=-1),
         Column(figure, "number", unit=table.unit),
         Column("runs", "count"),

@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.changes import MIN_POINTS
+from seatrial.results.given import GivenEntry
 from seatrial.results.history import (
     SUCCESS_RATE,
     History,
@@ -22,6 +24,7 @@ from seatrial.results.one_run import Expected
 from seatrial.results.series import Point
 from seatrial.results.store.export import iso
 from seatrial.show.formatting import run_address, trial_address
+from seatrial.show.given import given_section
 from seatrial.show.page import (
     Cell,
     Column,
@@ -38,11 +41,12 @@ from seatrial.show.page import (
     TimeChart,
     Tone,
 )
-from seatrial.show.plots import LEGEND
+from seatrial.show.plots import GIVEN, LEGEND
 from seatrial.show.text import show_minute
 from seatrial.units import (
     better_by,
     count,
+    day_of,
     direction_text,
     in_per_cent,
     interval_in_per_cent,
@@ -94,26 +98,73 @@ def _severity(history: History) -> float:
     return max((share if worse else -1 / (1 + share) for share, worse in shares), default=-2.0)
 
 
-def history_page(histories: Sequence[History], metric: str, view: View = _TERMINAL) -> Page:
-    """Return the page of some series of a metric."""
+def history_page(
+    histories: Sequence[History],
+    metric: str,
+    view: View = _TERMINAL,
+    others: Sequence[GivenEntry] = (),
+) -> Page:
+    """Return the page of some series of a metric, and of ``others``: given figures of cases that
+    have no series."""
     if len(histories) <= MAX_LARGE:
         sections = [_whole(history, view) for history in histories]
     else:
         sections = _overview(histories, view)
     if any(isinstance(p, TimeChart) for each in sections if not each.small for p in each.parts):
-        sections.append(Section("", [LEGEND, _OF_NOISE], only="terminal"))
+        signs = [f"{GIVEN} given, not measured"] if any(each.given for each in histories) else []
+        sections.append(Section("", [LEGEND, *signs, _OF_NOISE], only="terminal"))
     if len(histories) == 1 and view.points:
         sections.append(_figures(histories[0], view))
+    if others:
+        sections += _others(others, metric)
     return Page(
         f"History of {metric}",
         sections,
         _summary(histories),
-        partial(history_records, histories),
-        partial(_lines, histories),
+        partial(history_records, histories, others),
+        partial(_lines, histories, others),
     )
 
 
+def _others(entries: Sequence[GivenEntry], metric: str) -> list[Section]:
+    """Return the given figures of cases that have no series, over time where they have dates."""
+    title = f"Given, of cases that have no series: {metric}"
+    units = sorted({entry.unit for entry in entries})
+    section = given_section(entries, title)
+    points = [point for point in map(_given_point, entries) if point[0] is not None]
+    if not points or len(units) > 1:
+        return [section]
+    about = f"{count(len(points), 'given figure')}"
+    chart = TimeChart(title, about, [], metric, units[0], caption="Given figures", given=points)
+    return [replace(section, parts=[chart, *section.parts])]
+
+
+def _given_point(entry: GivenEntry) -> tuple[int | None, float, str]:
+    """Return a given figure as charts show it."""
+    date = f", {entry.date}" if entry.date else ""
+    return (
+        day_of(entry.date) if entry.date else None,
+        entry.value,
+        f"given: {entry.system}{date}",
+    )
+
+
+def _drawn_given(history: History) -> tuple[list[GivenEntry], list[GivenEntry]]:
+    """Return the given figures of a series that are drawn, and those that are not: one far beyond
+    the others would leave no room for them."""
+    known = [entry for entry in history.given if not entry.reason]
+    values = history.series.values
+    if not values:
+        return known, []
+    low, high = min(values), max(values)
+    reach = max(high - low, abs(high), abs(low))
+    drawn = [entry for entry in known if low - reach <= entry.value <= high + reach]
+    return drawn, [entry for entry in known if entry not in drawn]
+
+
 def _summary(histories: Sequence[History]) -> str:
+    if not histories:
+        return "nothing was measured here"
     confirmed = sum(each.confirmed for history in histories for each in history.told)
     alarms = sum(len(history.alarms) for history in histories)
     few = sum(history.analysis.few for history in histories)
@@ -222,8 +273,16 @@ def _whole(history: History, view: View) -> Section:
     elif not history.told:
         parts.append("no change")
     parts += [_changes(history), *_facts(history), _modes(history), analysis.limit, _notes(history)]
+    if history.given:
+        beside = given_section(history.given)
+        parts += [beside.title + ":", *beside.parts, *_not_drawn(history)]
     title = f"{series.metric} of {series.case_name} on {series.machine}"
     return Section(title, parts, _link(history, title), _mark(history, view))
+
+
+def _not_drawn(history: History) -> list[Part]:
+    far = [entry.system for entry in _drawn_given(history)[1]]
+    return [f"too far from the measured figures to be drawn: {', '.join(far)}"] if far else []
 
 
 def _small(history: History, view: View) -> Section:
@@ -259,6 +318,7 @@ def _chart(history: History, view: View, small: bool = False) -> TimeChart:
         ),
         "Figures over time; lines: levels; marks: changes and notes",
         small,
+        given=[_given_point(entry) for entry in _drawn_given(history)[0]],
     )
 
 
@@ -382,9 +442,15 @@ def _figures(history: History, view: View) -> Section:
     return Section("Figures", [table], only="browser")
 
 
-def history_records(histories: Sequence[History]) -> list[dict[str, Any]]:
-    """Return series as JSON has them."""
-    return [_record(history) for history in histories]
+def history_records(
+    histories: Sequence[History], others: Sequence[GivenEntry] = ()
+) -> list[dict[str, Any]]:
+    """Return series as JSON has them; behind them one of no points, with the ``others``."""
+    records = [_record(history) for history in histories]
+    if others:
+        given = msgspec.to_builtins(others)
+        records.append({"metric": others[0].metric, "n": 0, "points": [], "given": given})
+    return records
 
 
 def _record(history: History) -> dict[str, Any]:
@@ -410,6 +476,7 @@ def _record(history: History) -> dict[str, Any]:
             {"time": iso(p.time), "value": p.value, "run": p.run_id, "trial": p.trial}
             for p in history.series.points
         ],
+        "given": msgspec.to_builtins(history.given),
     }
 
 
@@ -436,17 +503,25 @@ def _change_record(reported: ReportedChange) -> dict[str, Any]:
     }
 
 
-def _lines(histories: Sequence[History]) -> Iterator[Sequence[object]]:
-    """Yield a row for each figure; ``change`` is set on the first one of a new level."""
+def _lines(
+    histories: Sequence[History], others: Sequence[GivenEntry] = ()
+) -> Iterator[Sequence[object]]:
+    """Yield a row for each figure; ``change`` is set on the first one of a new level. Given figures
+    are there where they were asked for, with ``given`` in two more columns: their source."""
     titles = ("machine", "case", "case_name", "metric", "unit", "time", "value", "run", "trial")
-    yield *titles, "change", "stage"
+    given = [*(entry for history in histories for entry in history.given), *others]
+    more: tuple[str, ...] = ("given", "source") if given else ()
+    yield *titles, "change", "stage", *more
     for history in histories:
         series = history.series
         tiers = {told.change.settled: told.change.tier for told in history.told}
         about = (series.machine, series.case, series.case_name, series.metric, series.unit)
         for index, point in enumerate(series.points):
             figure = (iso(point.time), point.value, point.run_id, point.trial)
-            yield *about, *figure, tiers.get(index, ""), series.stage
+            yield *about, *figure, tiers.get(index, ""), series.stage, *("" for _ in more)
+    for entry in given:
+        told = (entry.system, "", entry.case, entry.metric, entry.unit, entry.date, entry.value)
+        yield *told, "", entry.trial, "", "", "given", entry.source
 
 
 # ---- how often runs passed ----------------------------------------------------------------

@@ -163,13 +163,16 @@ def _time_chart(chart: TimeChart, width: int) -> Markup:
         if large or mark.bar
     ]
     return plots.chart(
-        [*_dots(chart), *_levels(chart)],
+        [*_dots(chart), *_given_dots(chart), *_levels(chart)],
         title=chart.title,
         about=chart.about,
         x=Axis(kind="time"),
         y=Axis(chart.metric, chart.unit) if large else Axis(),
         marks=marks,
-        levels=[plots.ReferenceLine(y, text) for y, text in chart.bounds if y is not None],
+        levels=[
+            *(plots.ReferenceLine(y, text) for y, text in chart.bounds if y is not None),
+            *(plots.ReferenceLine(y, name, "warn") for y, name in _given_heights(chart)),
+        ],
         width=width,
         height=280 if large else 110,
     )
@@ -181,6 +184,27 @@ def _dots(chart: TimeChart) -> Iterator[plots.ChartSeries]:
         if points:
             name = "" if chart.small else dots.name
             yield plots.ChartSeries(name, points, "dots", dots.colour, dots.form)
+
+
+def _is_within(chart: TimeChart, time: int | None) -> bool:
+    """Return whether a given value is drawn at its time: within that of the dots, if any."""
+    times = [at for dots in chart.dots for at, _ in dots.points]
+    return time is not None and (not times or min(times) <= time <= max(times))
+
+
+def _given_dots(chart: TimeChart) -> Iterator[plots.ChartSeries]:
+    """Yield the given values at their times."""
+    known = [(time or 0, y) for time, y, _ in chart.given if _is_within(chart, time)]
+    if known:
+        points = [(time / SECOND_NS, y) for time, y in sorted(known)]
+        yield plots.ChartSeries("" if chart.small else "given", points, "dots", "warn", 3)
+
+
+def _given_heights(chart: TimeChart) -> Iterator[tuple[float, str]]:
+    """Yield the heights of the other given values, with their names."""
+    for time, y, name in chart.given:
+        if not _is_within(chart, time):
+            yield y, "" if chart.small else name
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

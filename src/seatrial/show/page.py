@@ -173,6 +173,9 @@ class TimeChart(Struct, frozen=True):
     caption: str = ""
     small: bool = False
     only: Only = ""
+    given: Sequence[tuple[int | None, float, str]] = ()
+    """Values that others gave, with their times (ns; None: not known) and names. One whose time is
+    not among those of the dots is a height in a browser, and stands at an end in a terminal."""
 
 
 class Text(Struct, frozen=True):

@@ -20,6 +20,7 @@ from seatrial.units import SECOND_NS, show_number
 WIDTH = 80
 ROWS = 9
 _FEW, _MORE, _MANY = ".", ":", "#"
+GIVEN = "G"
 LEGEND = "signs: . one figure, : two or three, # more; | and C confirmed change, s suspect"
 BLOCKS = " ▁▂▃▄▅▆▇█"
 PLAIN = " .:-=+*#@"  # if the output's encoding has no block characters
@@ -30,11 +31,13 @@ def time_line(
     marks: Sequence[Sequence[Mark]] = (),
     ends: tuple[str, str] = ("", ""),
     width: int = WIDTH,
+    given: Sequence[tuple[float, float]] = (),
 ) -> list[str]:
     """Return the lines of a plot of (time, value). Below it is a line for each sequence of marks,
     with ``ends`` the labels of the first and last time. Marks before or after all points stand at
-    the ends, so that an old note takes no room from the points."""
-    values = [value for _, value in points]
+    the ends, so that an old note takes no room from the points; so do ``given`` points, which have
+    a sign of their own."""
+    values = [value for _, value in (*points, *given)]
     low, high = min(values), max(values)
     first, last = min(time for time, _ in points), max(time for time, _ in points)
     labels = _labels(low, high)
@@ -48,10 +51,14 @@ def time_line(
     counts = [[0] * columns for _ in range(ROWS)]
     for time, value in points:
         counts[_row(value, low, high)][column(time)] += 1
+    signed = {(_row(value, low, high), column(time)) for time, value in given}
     bars = {column(mark.time / SECOND_NS) for line in marks for mark in line if mark.bar}
     lines = []
     for row in range(ROWS):
-        cells = [_cell(count, i in bars) for i, count in enumerate(counts[row])]
+        cells = [
+            GIVEN if (row, i) in signed else _cell(count, i in bars)
+            for i, count in enumerate(counts[row])
+        ]
         lines.append(f"{labels.get(row, ''):>{margin}} |{''.join(cells)}".rstrip())
     lines.append(" " * margin + " +" + "-" * columns)
     space = max(1, columns - len(ends[0]) - len(ends[1]))

@@ -96,6 +96,8 @@ def part_text(part: Part) -> str:
 
 def _time_chart(chart: TimeChart) -> list[str]:
     points = [(time / SECOND_NS, value) for dots in chart.dots for time, value in dots.points]
+    dated = [(time / SECOND_NS, value) for time, value, _ in chart.given if time is not None]
+    points, given = (points, chart.given) if points else (dated, ())  # given ones may be alone
     if chart.small or not points:
         return []
     lines: dict[bool, list[Mark]] = {False: [], True: []}  # notes are below the others
@@ -103,7 +105,9 @@ def _time_chart(chart: TimeChart) -> list[str]:
         lines[mark.tone == "quiet"].append(mark)
     times = [time for time, _ in points]
     first, last = (show_minute(int(end) * SECOND_NS) for end in (min(times), max(times)))
-    return time_line(points, list(lines.values()), (first, last if last != first else ""))
+    beside = [(max(times) if t is None else t / SECOND_NS, value) for t, value, _ in given]
+    ends = (first, last if last != first else "")
+    return time_line(points, list(lines.values()), ends, given=beside)
 
 
 def _remainder(part: Items | Table) -> list[str]:

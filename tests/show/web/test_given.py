@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from urllib.request import urlopen
 
 import pytest
@@ -44,6 +45,9 @@ def test_each_page_marks_them(given: Workplace) -> None:
         def compared() -> dict[str, object]:
             return dict(json.loads(read("/compare.json?before=vt&after=pt")))
 
+        def is_judged(path: str) -> bool:
+            return bool(json.loads(read(path))["state"] == "judged")
+
         until(lambda: "vt" in read("/trials"), "the trial")
         page = read("/trials/vt")
         assert "were given, by Example Corp." in page
@@ -55,3 +59,14 @@ def test_each_page_marks_them(given: Workplace) -> None:
         assert "given, not measured" in page and "vt" not in read("/machines")
         assert "999" not in read("/history?test=hello&metric=rate")
         assert "vt/" not in read("/failures")
+        marked = 'title="given by others, not measured here">given</span>'
+        for page, json_page in (
+            ("/history?metric=rate&given=1", "/history.json?metric=rate&given=1"),
+            ("/records?metric=rate", "/records.json?metric=rate"),
+            ("/best?trial=pt+vt&over=machine", "/best.json?trial=pt+vt&over=machine"),
+            ("/best?trial=pt+vt&best_of=nodes", "/best.json?trial=pt+vt&best_of=nodes"),
+        ):
+            until(partial(is_judged, json_page), json_page)
+            shown = read(page)
+            assert marked in shown and "999" in shown and "Example Corp." in shown, page
+        assert "1 figure is given by others" in read("/history?metric=rate")

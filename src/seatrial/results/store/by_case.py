@@ -291,6 +291,15 @@ def _cases(store: Store, trials: str) -> dict[int, CaseRuns]:
     return {case.row: _without_runs(case) for case in read(store, _CaseOfTrial, "cases", sql)}
 
 
+def cases_by_id(store: Store) -> dict[str, CaseRuns]:
+    """Return every case of the store by its id, without runs."""
+    sql = (
+        "FROM cases JOIN trials ON trials.id = cases.trial JOIN tests ON tests.id = cases.test"
+        " ORDER BY cases.id"
+    )
+    return {case.case: _without_runs(case) for case in read(store, _CaseOfTrial, "cases", sql)}
+
+
 def _without_runs(case: _CaseOfTrial) -> CaseRuns:
     parameters = {**case.parameters, **case.defaults}
     shown = {name: show(value) for name, value in parameters.items()}

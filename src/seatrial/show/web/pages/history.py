@@ -14,11 +14,14 @@ from seatrial.model.test import Stage
 from seatrial.results import notes as note_file
 from seatrial.results.bands import BY_LEVEL
 from seatrial.results.fact_sources import with_node_changes
+from seatrial.results.given import GivenEntry
 from seatrial.results.history import (
     SUCCESS_RATE,
     History,
+    beside_given,
     histories,
     is_success_rate,
+    number_given,
     success_rates,
 )
 from seatrial.results.one_run import Expected, expected
@@ -42,9 +45,12 @@ class _Answer(NamedTuple):
     histories: list[History]
     damaged: int
     references: dict[tuple[str, str, str], Expected | None]
+    others: list[GivenEntry]
+    not_asked: int
+    """Given figures that are there, and were not asked for."""
 
 
-Asked = tuple[str, Filters, str, str]  # metric, which runs, case, stage
+Asked = tuple[str, Filters, str, str, bool]  # metric, which runs, case, stage, with given figures
 Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
@@ -60,6 +66,7 @@ def _fields(metrics: list[str]) -> list[Field]:
         Field("Since", "since", "90d, 2026-05-01", 12),
         Field("Until", "until", "now", 12),
         Field("rehearsed, too", "rehearsed", box=True),
+        Field("given by others, too", "given", box=True),
     ]
 
 
@@ -81,7 +88,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)
-    question = metric, filters, case, stage
+    question = metric, filters, case, stage, query.flag("given")
     if is_success_rate(store, metric):
         return _rates(state, view, question)
     return _series(state, view, question, points)
@@ -89,7 +96,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
 
 def _rates(state: ServerState, view: StudyView, question: Asked) -> StudyView:
     """Return how often runs passed."""
-    _, filters, case, stage = question
+    _, filters, case, stage, _ = question
     study = state.studies.answer(
         question, _version(state), lambda: success_rates(state.store(), filters, case, stage)
     )
@@ -101,7 +108,7 @@ def _rates(state: ServerState, view: StudyView, question: Asked) -> StudyView:
 
 def _series(state: ServerState, view: StudyView, question: Asked, points: int) -> StudyView:
     """Return the series of a metric."""
-    metric, filters, _, _ = question
+    metric, filters, *_ = question
     study = state.studies.answer(
         ("history", *question), _version(state), lambda: _judged(state, *question)
     )
@@ -109,8 +116,8 @@ def _series(state: ServerState, view: StudyView, question: Asked, points: int) -
         named = [filters.trial] if filters.trial else []
         made_up = names_rehearsal(state.store(), named, rehearsed=False)
         return replace(view, state=study.state, reason=study.reason, rehearsed=made_up)
-    every, damaged, references = study.value
-    last_page = (len(every) - 1) // SHOWN * SHOWN
+    every, damaged, references, others, not_asked = study.value
+    last_page = max(0, (len(every) - 1) // SHOWN * SHOWN)
     first = view.first if view.first < len(every) else last_page
     trials = queries.trials(state.store())
     trial_of = {(trial.tag, trial.machine): trial for trial in reversed(trials)}
@@ -130,7 +137,10 @@ def _series(state: ServerState, view: StudyView, question: Asked, points: int) -
         reference=reference,
     )
     shown = every[first : first + SHOWN]
-    page = replace(history_page(every, metric, beside), records=partial(history_records, shown))
+    page = replace(
+        history_page(every, metric, beside, others),
+        records=partial(history_records, shown, others),
+    )
     return replace(
         view,
         state="judged",
@@ -138,7 +148,7 @@ def _series(state: ServerState, view: StudyView, question: Asked, points: int) -
         found=len(every),
         first=first,
         rehearsed=any(beside.made_up(each, one) for each in shown for one in each.series.points),
-        notices=[f"{damaged} lines of the diary can not be read as notes."] if damaged else [],
+        notices=_notices(damaged, not_asked),
     )
 
 
@@ -155,14 +165,31 @@ def _notes_mark(state: ServerState) -> int:
         return 0
 
 
-def _judged(state: ServerState, metric: str, filters: Filters, case: str, stage: str) -> _Answer:
+def _notices(damaged: int, not_asked: int) -> list[str]:
+    notices = []
+    if damaged:
+        notices.append(f"{damaged} lines of the diary can not be read as notes.")
+    if not_asked:
+        are = "figure is" if not_asked == 1 else "figures are"
+        notices.append(f"{not_asked} {are} given by others; the box in the form shows them.")
+    return notices
+
+
+def _judged(
+    state: ServerState, metric: str, filters: Filters, case: str, stage: str, given: bool
+) -> _Answer:
     try:
         notes = note_file.read(state.folder / note_file.FILE)
     except TrialError:
         notes = note_file.Diary([])
     store = state.store()
-    judged = with_node_changes(store, histories(store, metric, filters, case, notes.notes, stage))
-    return _Answer(by_change(judged), notes.damaged, {})
+    found = histories(store, metric, filters, case, notes.notes, stage, given=given)
+    judged = by_change(with_node_changes(store, found))
+    if not given:
+        number = number_given(store, metric, filters, case)
+        return _Answer(judged, notes.damaged, {}, [], number)
+    marked, others = beside_given(store, metric, judged, filters, case)
+    return _Answer(marked, notes.damaged, {}, others, 0)
 
 
 def _expected(state: ServerState, history: History, trial_of: Trials) -> Expected | None:
