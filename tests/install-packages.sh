@@ -37,6 +37,11 @@ missing_hdf5() {
     command -v h5pcc.openmpi >/dev/null || printf ' libhdf5-openmpi-dev'
 }
 
+# A file system in a process of its own, which tests stop.
+missing_fuse() {
+    command -v bindfs >/dev/null || printf ' bindfs'
+}
+
 missing_slurm() {
     command -v sbatch >/dev/null && command -v slurmctld >/dev/null &&
         command -v slurmd >/dev/null || printf ' slurm-wlm'
@@ -122,7 +127,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm gridengine recipes applications hdf5 postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
+groups="slurm gridengine recipes applications hdf5 fuse postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in

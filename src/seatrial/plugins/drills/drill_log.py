@@ -1,0 +1,202 @@
+"""Stops of a drill: the longest time without a good operation, the time to the first good one.
+
+1795957761669086 begin 4 1000000 2000000 120000000
+1795957761669386 probe write begin
+1795957761679386 probe write end 0
+1795957771669386 act begin
+
+Reads ``drill.log``, whose lines ``drill.sh`` describes. A stop of a probe begins with the first
+operation that failed or took longer than ``slow``, and ends with the end of the first good one, or
+of the slow one that went well. So it is right to within the time between two looks. The load tells
+its own longest time between two good operations.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from seatrial.judge.reading import Unreadable, read_text
+from seatrial.model.figures import MetricValue, shown
+from seatrial.model.file_model import Duration
+from seatrial.plugins.drills.keys import LOAD
+from seatrial.units import listed, show_seconds
+
+FILE = "drill.log"
+LIMIT = 64 << 20
+
+_ENDED = (124, 137)  # exit codes of timeout(1) where it ended what hung
+_DONE = "done"
+_US = 1e-6
+
+
+class _Operation(NamedTuple):
+    """One look of a probe, or the act, or its undoing: us; None where it has no end."""
+
+    begin: int
+    end: int | None
+    code: int | None
+
+
+class _Load(NamedTuple):
+    """What a task of the load says: us."""
+
+    longest: int
+    at: int
+    lost: int
+
+
+class _Stop(NamedTuple):
+    """A time without a good operation: us. ``over`` is False where no good one came."""
+
+    begin: int
+    end: int
+    over: bool
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.begin) * _US
+
+
+class _Log(NamedTuple):
+    """A log: its operations by probe, act and undo, and what the load says; ``tasks`` those of the
+    run; ``every``, ``slow`` and ``act_limit`` as the test has them (us); ``last``: the time of its
+    last line, and ``reason`` that of its end, "" where it has none."""
+
+    tasks: int
+    every: int
+    slow: int
+    act_limit: int
+    probes: Mapping[str, Sequence[_Operation]]
+    acts: Mapping[str, _Operation]
+    loads: Sequence[_Load]
+    last: int
+    reason: str
+
+    def stops(self) -> dict[str, list[_Stop]]:
+        """Return the stops of each probe, and of the load as a whole: the longest of its tasks."""
+        stops = {name: list(self._stops(each)) for name, each in self.probes.items()}
+        if self.loads:
+            stops[LOAD] = [_Stop(one.at, one.at + one.longest, True) for one in self.loads]
+        return stops
+
+    def _stops(self, operations: Iterable[_Operation]) -> Iterator[_Stop]:
+        began: int | None = None
+        for begin, end, code in operations:
+            bad = end is None or code != 0
+            if bad and (end is not None or self.last - begin > self.slow):
+                began = begin if began is None else began
+            elif end is not None and (began is not None or end - begin > self.slow):
+                yield _Stop(begin if began is None else began, end, True)
+                began = None
+        if began is not None:
+            yield _Stop(began, self.last, False)
+
+    def unwatched(self) -> Iterator[tuple[str, float]]:
+        """Yield the longest time (s) for which each probe did not look, if it is too long."""
+        for name, operations in self.probes.items():
+            ends = [each.end or self.last for each in operations]
+            gaps = [each.begin - end for end, each in zip(ends, operations[1:], strict=False)]
+            gaps.append(self.last - ends[-1])
+            if max(gaps) > 2 * self.every + self.slow:
+                yield name, max(gaps) * _US
+
+
+def parse(text: str) -> list[MetricValue]:
+    """Return longest_stop and first_good (s, from the beginning of the act; 0 where nothing
+    stopped), each with the label probe. Raises ValueError with the reason where nothing was done,
+    or the log is not whole."""
+    log = _log_of(text)
+    if (act := log.acts.get("act")) is None:
+        raise ValueError(f"the drill did nothing: {log.reason or 'it did not come to its end'}")
+    figures = []
+    for name, stops in log.stops().items():
+        longest = max((stop.seconds for stop in stops), default=0.0)
+        after = [stop.end for stop in stops if stop.end > act.begin and stop.over]
+        first = max(0.0, (min(after) - act.begin) * _US) if after else 0.0
+        labels: dict[str, int | str] = {"probe": name}
+        figures.append(MetricValue("longest_stop", longest, "s", "lower", labels=labels))
+        figures.append(MetricValue("first_good", first, "s", "lower", labels=labels))
+    return figures
+
+
+def fault(bounds: Mapping[str, Duration], folder: Path, file: str) -> str:
+    """Return what went wrong in a drill: that of its course, and stops beyond their bounds. "" if
+    nothing did."""
+    try:
+        log = _log_of(read_text(folder, FILE, LIMIT))
+    except Unreadable as error:
+        return f"the drill left no record: {error}"
+    except ValueError as error:
+        return f"{FILE}: {error}"
+    return "; ".join([*_of_course(log), *_of_stops(log, bounds)])
+
+
+def _of_course(log: _Log) -> Iterator[str]:
+    if log.reason != _DONE:
+        yield f"the drill ended early: {log.reason or 'it was killed'}"
+    for name, each in log.acts.items():
+        took = (each.end or log.last) - each.begin
+        if each.code in _ENDED and took >= log.act_limit:
+            yield f"{name} hung and was ended after {show_seconds(took * _US)}"
+        elif each.code:
+            yield f"{name} ended with {each.code}"
+    undo = log.acts.get("undo")
+    if "act" in log.acts and (undo is None or undo.end is None):
+        yield "the way back did not come to its end: do by hand what `undo` of its test.yaml says"
+    for name, seconds in log.unwatched():
+        yield f"{name} was not watched for {show_seconds(seconds)}, so no stop of it is known"
+
+
+def _of_stops(log: _Log, bounds: Mapping[str, Duration]) -> Iterator[str]:
+    stops = log.stops()
+    if lost := sum(each.lost for each in log.loads):
+        yield f"the load lost {lost} blocks that were written"
+    if LOAD in bounds and len(log.loads) != log.tasks:
+        yield f"{len(log.loads)} of {log.tasks} tasks of the load told what they did"
+    if gone := [name for name, each in stops.items() if not all(stop.over for stop in each)]:
+        yield f"{listed(sorted(gone), 6)} did not come back"
+    for name, bound in bounds.items():
+        if name != LOAD and name not in stops:
+            yield f"{name} was never watched"
+            continue
+        longest = max((stop.seconds for stop in stops.get(name, ())), default=0.0)
+        if longest > bound.seconds:
+            yield f"{name} stopped for {show_seconds(longest)}, at most {bound} is allowed"
+
+
+def _log_of(text: str) -> _Log:
+    """Read a log. Raises ValueError for one that is not whole."""
+    lines = [line.split(" ") for line in text.splitlines()]
+    probes: dict[str, list[_Operation]] = defaultdict(list)
+    acts: dict[str, _Operation] = {}
+    loads: list[_Load] = []
+    reason, last = "", 0
+    if not lines or lines[0][1:2] != ["begin"]:
+        raise ValueError("it does not begin with a line begin")
+    try:
+        tasks, every, slow, act_limit = map(int, lines[0][2:])
+        for words in lines:
+            last = max(last, int(words[0]))
+            match words[1:]:
+                case ["begin", _, _, _, _]:
+                    pass
+                case ["probe", name, "begin"]:
+                    probes[name].append(_Operation(int(words[0]), None, None))
+                case ["probe", name, "end", code]:
+                    probes[name][-1] = probes[name][-1]._replace(end=int(words[0]), code=int(code))
+                case ["act" | "undo" as name, "begin"]:
+                    acts[name] = _Operation(int(words[0]), None, None)
+                case ["act" | "undo" as name, "end", code]:
+                    acts[name] = acts[name]._replace(end=int(words[0]), code=int(code))
+                case ["load", _, _, longest, at, lost]:
+                    loads.append(_Load(int(longest), int(at), int(lost)))
+                case ["end", *rest]:
+                    reason = " ".join(rest)
+                case _:
+                    raise ValueError("it is none that a drill writes")
+    except (ValueError, IndexError, KeyError) as error:
+        raise ValueError(f"a line of it is not whole: {shown(' '.join(words))}: {error}") from None
+    return _Log(tasks, every, slow, act_limit, probes, acts, loads, last, reason)
