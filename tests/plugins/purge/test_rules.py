@@ -100,7 +100,7 @@ def test_nobody_is_purged_unwarned(tmp_path: Path) -> None:
     policy = policy_of(tmp_path, "roots: [/scratch]\nage: 30d\nwarn: {before: 7d}\n")
     files = [File("a/x"), File("a/y"), File("a/z", 1)]
     assert ruled(policy, *files) == ["default unwarned", "default unwarned", "young"]
-    rules = Rules(policy, NOW, lambda batch, left: np.array([i == 1 for i in left.tolist()]))
+    rules = Rules(policy, NOW, lambda batch, left, used: np.array([i == 1 for i in left.tolist()]))
     numbers = rules.judge(batch_of(files))
     assert rules.takes(numbers).tolist() == [False, True, False]
     assert rules.planned(numbers).tolist() == [True, True, False]
@@ -148,6 +148,7 @@ FILES = [File(f"f{days}", days, size=100) for days in (50, 90, 40, 70, 60, 80, 2
         ("goal: {used: 70%, by: 2026-12-01}", "f90", "by 2026-12-01) needs 100 B"),
         ("goal: {used: 80%}", "", "is met already"),
         ("goal: {free: 100%}", "f90 f80 f70 f60 f50 f40", "NOT reached: it needs 1000 B"),
+        ("goal: {free: 500}\nwarn: {}", "", "frees 0 B; 600 B wait until their owners are told"),
         ("caps: {files: 3}", "f90 f80 f70", "the caps (3 files) are reached"),
         ("caps: {bytes: 250}", "f90 f80", "the caps (250) are reached"),
         ("caps: {bytes: 600, files: 6}", "f90 f80 f70 f60 f50 f40", ""),

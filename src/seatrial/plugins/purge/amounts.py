@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from seatrial.lazy import Bools, Indices, Ints, np
@@ -112,6 +113,7 @@ class Limits:
         self._capped = self._caps.files is not None or self._caps.bytes is not None
         self._needs = {v.device: need for v in volumes if (need := self._need(v)) is not None}
         self._ages = {volume.device: _Ages() for volume in volumes}
+        self._waiting = dict.fromkeys(self._ages, 0)  # bytes that a warning would free
         self._goals: dict[int, _Cut] = {}
         self._cap: _Cut | None = None
 
@@ -129,10 +131,13 @@ class Limits:
         """Count what would be taken."""
         if not (self._needs or self._capped):
             return
-        taken = np.flatnonzero(self._rules.takes(numbers))
-        if len(taken):
-            hours, freed, sizes = self._columns(batch, taken)
-            self._ages[self._volumes[batch.root].device].add(hours, freed, sizes)
+        taken = self._rules.takes(numbers)
+        device = self._volumes[batch.root].device
+        if taken.any():
+            self._ages[device].add(*self._columns(batch, np.flatnonzero(taken)))
+        waiting = np.flatnonzero(self._rules.planned(numbers) & ~taken)
+        if len(waiting):
+            self._waiting[device] += int(self._columns(batch, waiting)[1].sum())
 
     def _columns(self, batch: Batch, chosen: Indices) -> tuple[Ints, Ints, Ints]:
         """Return the hours of the last use, the bytes that are freed, and the bytes."""
@@ -179,10 +184,12 @@ class Limits:
         if not need:
             return f"{name} is met already; nothing is taken there"
         if frees < need:
+            waiting = self._waiting[device]
+            warn = f"; {show_bytes(waiting)} wait until their owners are told (`purge mail`)"
             return (
                 f"{name} is NOT reached: it needs {show_bytes(need)}, and all that may be taken "
-                f"frees {show_bytes(frees)}; {show_bytes(need - frees)} are missing. See "
-                "`purge show PLAN --by rule` for what is kept, and why"
+                f"now frees {show_bytes(frees)}{warn if waiting else ''}. `purge show PLAN --by "
+                "rule` tells what is kept, and why"
             )
         since = _shown(self._goals[device].last)
         return (
@@ -284,3 +291,8 @@ class Sums:
             Sum(root, shown_name(folder), uid, rule, age, *values)
             for (root, folder, uid, rule, age), values in sorted(self._sums.items())
         ]
+
+
+def sums_of(records: Any) -> list[Sum]:
+    """Return the sums that a plan keeps."""
+    return msgspec.convert(records or [], list[Sum])

@@ -314,6 +314,10 @@ class PurgeFile(FileModel, frozen=True):
     owners: Annotated[Owners, doc("whose files are taken; default: everybody's")] = Owners()
     caps: Annotated[Caps, doc("what a plan takes at most")] = Caps()
     goal: Annotated[Goal | None, doc("take only as much as is needed")] = None
+    reformat: Annotated[
+        Day | None,
+        doc("the day on which the roots are made anew: all files are listed, and none is taken"),
+    ] = None
     warn: Annotated[Warn | None, doc("owners are warned first; default: they are not")] = None
     calendar: Annotated[Calendar, doc("when files may be removed; default: always")] = Calendar()
     aside: Annotated[
@@ -454,7 +458,8 @@ class Policy(NamedTuple):
     @property
     def digest(self) -> str:
         """Tells two policies apart by what they say."""
-        return hashlib.sha256(msgspec.json.encode(self.record(), order="sorted")).hexdigest()
+        said = self.record() | {"notes": []}  # a folder that is gone changes no rule
+        return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
 
     def today(self, now: float) -> date:
         return datetime.fromtimestamp(now, self.file.zone).date()
@@ -596,7 +601,10 @@ def _id(account: Account, look_up: Callable[[str], int]) -> int | None:
 def _check(file: PurgeFile, location: Location) -> None:
     _check_roots(file.roots, location.inside("roots"))
     _check_age(file.age, file, location.inside("age"))
-    if file.age is None and not any(each.age for each in file.classes):
+    for key in ("age", "classes", "goal", "whitelist") if file.reformat is not None else ():
+        if location.given(key):
+            location.fault("means nothing beside `reformat`, which lists every file", key)
+    if not (file.age or file.reformat or any(each.age for each in file.classes)):
         location.fault("is missing: nothing would ever be taken; write e.g. 30d", "age")
     _check_classes(file, location)
     for i, rule in enumerate(file.whitelist):

@@ -62,6 +62,10 @@ class Batch(Protocol):
         ...
 
 
+Warned = Callable[[Batch, Indices, Ints], Bools]
+"""Returns which entries of a batch, by their indices and the times of their last use, their owners
+were warned of in time."""
+
 # ---- the table -----------------------------------------------------------------------------------
 
 Kind = Literal["kept", "young", "whitelist", "owner", "warning", "surplus", "taken"]
@@ -78,7 +82,7 @@ class Rule(NamedTuple):
     of_class: str = ""
 
 
-OTHER_KIND, FUTURE, EXEMPT, UNKNOWN, FAULTY_LIST, NO_CLASS, YOUNG, GOAL, CAP = range(9)
+OTHER_KIND, FUTURE, EXEMPT, UNKNOWN, FAULTY_LIST, NO_CLASS, YOUNG, GOAL, CAP, REFORMAT = range(10)
 
 _FIRST = (
     Rule("other kind", False, "it is no file and no symbolic link"),
@@ -92,6 +96,7 @@ _FIRST = (
     Rule("young", False, "it was used more recently than any age of the policy", "young"),
     Rule("goal met", False, "older files are enough for the goal", "surplus"),
     Rule("cap", False, "older files fill the caps", "surplus"),
+    Rule("reformat", False, "its file system is made anew (`reformat`)", "warning"),
 )
 
 DEFAULT_CLASS = "default"
@@ -118,10 +123,10 @@ class Rules:
         self,
         policy: Policy,
         now_ns: int,
-        warned: Callable[[Batch, Indices], Bools] | None = None,
+        warned: Warned | None = None,
     ) -> None:
-        """Make the rules. ``warned`` returns which entries of a batch, by their indices, their
-        owners were warned of in time; None: nobody was."""
+        """Make the rules. ``warned`` tells which entries their owners were warned of in time; None:
+        of none."""
         self.policy = policy
         self.now_ns = now_ns
         self._warned = warned
@@ -166,6 +171,8 @@ class Rules:
     def judge(self, batch: Batch) -> Ints:
         """Return of each entry the number of its rule."""
         entries = batch.entries
+        if self.policy.file.reformat is not None:
+            return np.full(len(entries), REFORMAT, dtype=np.int64)
         numbers = np.full(len(entries), -1, dtype=np.int64)
         age = self.now_ns - self.used_ns(entries)
         _decide(numbers, entries["kind"] > 1, OTHER_KIND)
@@ -235,7 +242,8 @@ class Rules:
             return
         left = np.flatnonzero(self._open(numbers))
         if self._warned is not None and len(left):
-            left = left[~self._warned(batch, left)]
+            used = self.used_ns(batch.entries[left])
+            left = left[~self._warned(batch, left, used)]
         numbers[left] -= 1  # the rule of its class before: `unwarned`
 
 
