@@ -77,6 +77,16 @@ def test_lists_of_no_user_are_faults(tmp_path: Path) -> None:
         policy_of(tmp_path, "roots: [/s]\nage: 9d\nowner_lists: lists\n")
 
 
+def test_a_policy_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "more.yaml").write_text("whitelist: []\n")
+    text = "roots: [/s]\nage: 9d\nwhitelist_files: [more.yaml]\n"
+    policy_of(tmp_path, text)
+    for name in ("more.yaml", "purge.yaml"):
+        (tmp_path / name).chmod(0o666)
+        with pytest.raises(UsageError, match=f"others may write .*{name}"):
+            load_policy(tmp_path / "purge.yaml")
+
+
 CALENDAR = """
 roots: [/s]
 age: 9d

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.hooks import Command, FileKind, hookimpl
+from seatrial.hooks import Command, FileKind, WebPage, hookimpl
 
 _HERE = "seatrial.plugins.purge"
 
@@ -21,8 +21,8 @@ def seatrial_commands() -> list[Command]:
 
 @hookimpl
 def seatrial_events() -> list[str]:
-    kinds = ("PurgeBegun", "PurgeBatchBegun", "PurgeBatchEnded", "PurgeEnded")
-    return [f"{_HERE}.events:{kind}" for kind in kinds]
+    acts = ("PurgeBegun", "PurgeBatchBegun", "PurgeBatchEnded", "PurgeEnded")
+    return [f"{_HERE}.events:{kind}" for kind in (*acts, "PurgeWarning", "PurgeWarned")]
 
 
 @hookimpl
@@ -31,3 +31,9 @@ def seatrial_files() -> list[FileKind]:
         FileKind("purge", "purge.yaml", f"{_HERE}.policy:PurgeFile"),
         FileKind("purge-list", "Exceptions of a purge", f"{_HERE}.policy:WhitelistFile"),
     ]
+
+
+@hookimpl
+def seatrial_pages() -> list[WebPage]:
+    data = f"{_HERE}.page:purge"
+    return [WebPage("/purge", "purge", data, "study.html", "Purge", rows="lines", form=True)]

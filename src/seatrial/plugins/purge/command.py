@@ -12,22 +12,22 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT, json_option, list_option, path_option, value_option
+from seatrial.cli.options import MOMENT, json_option, list_option, text_option, value_option
 from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.plugins.purge import act
 from seatrial.plugins.purge.act import FATES, Done, History, Wish
-from seatrial.plugins.purge.plan_file import BATCH, Batch, Plan, PlanEnd, open_plan
+from seatrial.plugins.purge.plan_file import BATCH, Batch, Plan, PlanEnd, new_plan, open_plan
 from seatrial.plugins.purge.planning import PlanMade, PlanOptions, make_plan
 from seatrial.plugins.purge.policy import load_policy, user_id
+from seatrial.plugins.purge.reading_commands import COMMANDS, PLAN
 from seatrial.plugins.purge.rules import shown_name
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import SECOND_NS, show_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_plan = click.argument("plan", type=_FILE)
 
 
 @click.group("purge")
@@ -39,34 +39,42 @@ def command() -> None:
     """
 
 
+for _each in COMMANDS:
+    command.add_command(_each)
+
 # ---- plan ----------------------------------------------------------------------------------------
 
 
 @command.command("plan")
 @click.argument("policy", type=_FILE)
-@path_option("-o", "--output", "target", "PLAN", "Where the plan is written.", required=True)
+@text_option("-o", "--output", "target", "PLAN", "Name of the plan, or its file; default: by date.")
 @value_option("--now", "TIME", "Rehearse: ages as of TIME.", type=MOMENT, default=0)
 @value_option(
     "--batch", "N", "Entries between two records of the audit.",
     type=click.IntRange(1, 1 << 16), default=BATCH, show_default=True,
 )  # fmt: skip
 @json_option
-def plan(policy: Path, target: Path, now: int, batch: int, as_json: bool) -> int:
+@click.pass_obj
+def plan(
+    folders: Folders, /, policy: Path, target: str, now: int, batch: int, as_json: bool
+) -> int:
     """Walk the roots of POLICY and write what is to be removed.
 
-    Nothing is removed. Exits 1 if something could not be read: it is named, and not in the plan.
+    A name without a slash is that of a plan in the folder of the trials. Nothing is removed. Exits
+    1 if something could not be read: it is named, and not in the plan.
     """
-    if target.exists():
-        raise UsageError(f"{target}: is there already; plans are kept: choose another name")
+    path = new_plan(folders.trials, target, policy)
+    if path.exists():
+        raise UsageError(f"{path}: is there already; plans are kept: choose another name")
     options = PlanOptions(now_ns=now, batch=batch, tell=tell)
     try:
-        made = make_plan(load_policy(policy), target, options)
+        made = make_plan(load_policy(policy), path, options)
     except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror}") from error
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
     if as_json:
         click.echo(to_json(_record(made)), nl=False)
     else:
-        _print_plan(target, made)
+        _print_plan(path, made)
     return 1 if _failed(made.end) else 0
 
 
@@ -104,7 +112,7 @@ def _failed(end: PlanEnd) -> list[str]:
 
 
 @command.command("do")
-@_plan
+@PLAN
 @list_option("--consent", "consents", "NAME", "Who agrees that it is removed; as often as needed.")
 @json_option
 @click.pass_obj
@@ -119,7 +127,7 @@ def do(folders: Folders, /, plan: Path, consents: tuple[str, ...], as_json: bool
 
 
 @command.command("resume")
-@_plan
+@PLAN
 @json_option
 @click.pass_obj
 def resume(folders: Folders, /, plan: Path, as_json: bool) -> int:
@@ -129,7 +137,7 @@ def resume(folders: Folders, /, plan: Path, as_json: bool) -> int:
 
 
 @command.command("undo")
-@_plan
+@PLAN
 @list_option("--path", "paths", "PATH", "Only this file, or what is below this folder.")
 @list_option("--owner", "owners", "USER", "Only files of this user, by name or uid.")
 @json_option
@@ -154,7 +162,7 @@ def _uid(owner: str) -> int:
 
 
 @command.command("expire")
-@_plan
+@PLAN
 @json_option
 def expire(plan: Path, as_json: bool) -> int:
     """Remove for good what PLAN moved aside.
@@ -198,7 +206,7 @@ def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
 
 
 @command.command("audit")
-@_plan
+@PLAN
 @click.option("--files", is_flag=True, help="A line for each entry: what, when, its path.")
 @click.option("--fate", type=click.Choice(list(FATES)), help="Only entries of this letter.")
 @json_option

@@ -63,3 +63,29 @@ class PurgeEnded(PurgeEvent, frozen=True, kw_only=True, tag="purge_end"):
     act: str = field(default="", name="value")
     counts: dict[str, int] = {}
     freed: Whole = 0
+
+
+class PurgeWarning(PurgeEvent, frozen=True, kw_only=True, tag="purge_warn_start"):
+    """A mail to an owner is about to be sent (intent). Without the fact behind it nobody knows
+    whether it was."""
+
+    number: ClassVar[int] = 404
+    owner: str = field(default="", name="value")
+    uid: Whole = 0
+    address: str = ""
+
+
+class PurgeWarned(PurgeEvent, frozen=True, kw_only=True, tag="purge_warn"):
+    """An owner was told which files a plan names: ``entries`` of ``size`` bytes on the disk.
+    ``how``: by which program, or in a person's words. ``seen``: the time to which the plan knew
+    the files, in ns since 1970. ``failed``: why the mail could not be sent; "" if it was."""
+
+    number: ClassVar[int] = 405
+    owner: str = field(default="", name="value")
+    uid: Whole = 0
+    address: str = ""
+    entries: Whole = 0
+    size: Whole = 0
+    how: str = field(default="", name="text")
+    seen: Whole = 0
+    failed: str = ""

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ import msgspec
 from msgspec import Struct, field
 
 from seatrial.errors import UsageError
-from seatrial.files import open_descriptor, open_regular, origin_of
+from seatrial.files import make_folder, open_descriptor, open_regular, origin_of
 from seatrial.lazy import np
 from seatrial.model.decoding import DAMAGED, decoder
 
@@ -430,3 +431,26 @@ def open_plan(path: Path) -> Plan:
 def create_plan(path: Path, header: PlanHeader) -> PlanWriter:
     """Begin a plan, which appears when its end is written. Raises OSError."""
     return PlanWriter(path, header)
+
+
+# ---- where plans are -----------------------------------------------------------------------------
+
+
+def plans_folder(trials: Path) -> Path:
+    """Return the folder of plans, in that of the trials."""
+    return trials / ".purges"
+
+
+def plan_path(trials: Path, text: str) -> Path:
+    """Return the plan that a text names: by its name in the folder of plans, or by its path."""
+    named = plans_folder(trials) / text
+    return named if text and "/" not in text and named.is_file() else Path(text)
+
+
+def new_plan(trials: Path, text: str, policy: Path) -> Path:
+    """Return where a new plan goes: to a path with a slash, or under a name to the folder of
+    plans, which is made if it is missing. Raises OSError."""
+    if "/" in text:
+        return Path(text)
+    make_folder(plans_folder(trials), 0o700)
+    return plans_folder(trials) / (text or f"{policy.stem}-{datetime.now():%Y%m%d-%H%M%S}")

@@ -20,9 +20,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 from seatrial.account import account
 from seatrial.errors import UsageError
-from seatrial.lazy import Bools, Indices, np
+from seatrial.lazy import np
 from seatrial.plugins.purge.amounts import Limits, Sums, Volume
 from seatrial.plugins.purge.files_program import OpenRoot, Walk, open_root, program_or_reason
+from seatrial.plugins.purge.mail import warned_before
 from seatrial.plugins.purge.plan_file import (
     BATCH,
     Batch,
@@ -37,22 +38,17 @@ from seatrial.plugins.purge.plan_file import (
     read_block,
 )
 from seatrial.plugins.purge.policy import Policy, mount_options
-from seatrial.plugins.purge.rules import Batch as SeenBatch
 from seatrial.plugins.purge.rules import Rules
 
 _MOST_LINKED = 4_000_000  # inodes with several names that are counted
 _JOINED = 64  # small batches that are joined at once
 
-Warned = Callable[[SeenBatch, Indices], Bools]
-
 
 class PlanOptions(NamedTuple):
-    """How a plan is made. ``now_ns``: the time by which ages are told; 0: the present. ``warned``
-    tells which entries of a batch their owners were warned of. ``batch``: entries between two
-    records of the audit. ``tell`` is called with notices."""
+    """How a plan is made. ``now_ns``: the time by which ages are told; 0: the present. ``batch``:
+    entries between two records of the audit. ``tell`` is called with notices."""
 
     now_ns: int = 0
-    warned: Warned | None = None
     batch: int = BATCH
     tell: Callable[[str], None] = lambda _: None
 
@@ -65,7 +61,8 @@ class PlanMade(NamedTuple):
 
 
 def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
-    """Walk the roots of a policy, and write the plan. Raises UsageError for roots that cannot be
+    """Walk the roots of a policy, and write the plan. Its owners were warned by other plans of its
+    folder. Raises UsageError for roots that cannot be
     purged, and OSError where the plan cannot be written."""
     program, reason = program_or_reason()
     if program is None:
@@ -78,7 +75,7 @@ def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
         roots = [stack.enter_context(open_root(root)) for root in policy.file.roots]
         _require_mounts(policy)
         planned = [_planned(root) for root in roots]
-        rules = Rules(policy, now_ns, options.warned)
+        rules = Rules(policy, now_ns, warned_before(path.parent, policy, now_ns))
         header = PlanHeader(
             made_ns=present,
             now_ns=now_ns,

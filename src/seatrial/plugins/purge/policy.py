@@ -28,7 +28,7 @@ import re2
 from msgspec import Meta
 
 from seatrial.errors import InvalidFiles, UsageError, suggest
-from seatrial.files import read_start
+from seatrial.files import origin_by, read_start
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import (
     Duration,
@@ -492,6 +492,8 @@ def load_policy(path: Path) -> Policy:
         places.extend(_places(location, len(file.whitelist)))
 
     file = load_checked(path, PurgeFile, check)
+    for each in (path, *(path.parent / name for name in file.whitelist_files)):
+        _require_own(each)
     entries = [Entry(*each, _uid(each[0])) for each in zip(file.whitelist, places, strict=True)]
     faults: list[str] = []
     for name in file.whitelist_files:
@@ -509,6 +511,13 @@ def load_policy(path: Path) -> Policy:
         text = f"{path}: whitelist: has {len(entries)} lines, more than {MAX_EXCEPTIONS}"
         raise InvalidFiles([f"{text}; use patterns"])
     return Policy(file, str(path.absolute()), tuple(entries), faulty, tuple(_notes(entries)))
+
+
+def _require_own(path: Path) -> None:
+    """Raise UsageError for a file that others may have written: it says what is removed, and which
+    program is run. A missing one is another fault."""
+    if path.exists() and (stranger := origin_by(path.stat(), path).stranger):
+        raise UsageError(f"{stranger}; a purge goes by files that nobody else can change")
 
 
 def load_exceptions(path: Path, roots: Sequence[str], owner: int | None = None) -> list[Entry]:
