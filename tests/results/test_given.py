@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -409,3 +410,26 @@ def test_records_by_direction_unit_and_test(tmp_path: Path) -> None:
     done = ask(tmp_path, "records", "latt")
     assert done.code == 2 and "did you mean 'lat'" in done.err
     assert ask(tmp_path, "records", "lat", "-m", "nowhere").code == 2
+
+
+def test_scaling_sets_given_figures_beside(long: Path) -> None:
+    system(long, "tds", TDS, 2)
+    rows = [
+        'md,"nodes=4,tasks=16",create,kops,3,1,A,a paper,2012\n',
+        'md,"nodes=8,tasks=32",create,ops/s,10000,1,B,a paper,2012\n',
+        "md,,create,ops/s,1e12,1,C,a paper,2012\n",
+    ]
+    bring(long, FIG3.splitlines()[0] + "\n" + "".join(rows), "theirs")
+    (before,) = asked(long, "scaling", "tds", "--x", "nodes")
+    (table,) = asked(long, "scaling", "tds", "theirs", "--x", "nodes")
+    given = {one["system"]: one for one in table.pop("given")}
+    assert table == before
+    assert given["B"]["ratio"] == pytest.approx(0.5, rel=0.01)
+    assert "kops is not converted" in given["A"]["why"] and "without nodes" in given["C"]["why"]
+    shown = ask(long, "scaling", "tds", "theirs", "--x", "nodes").out
+    assert re.search(r"given +B +nodes=8 +10000 ops/s +49\.9 %", shown), shown
+    assert "C: not compared: without nodes" in shown
+    (curve,) = asked(long, "scaling", "tds", "theirs", "--x", "nodes", "--size")
+    assert {one["system"] for one in curve["given"]} == {"A", "B", "C"}
+    done = ask(long, "scaling", "theirs", "--x", "nodes")
+    assert done.code == 2 and "name a trial that measured" in done.err

@@ -16,6 +16,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.results.curves import curves, is_over_size
+from seatrial.results.given import measured_sides
 from seatrial.results.scaling import (
     ScalingLine,
     ScalingQuery,
@@ -27,7 +28,8 @@ from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
 from seatrial.show.curves import curves_page
 from seatrial.show.draw.svg import file_of
-from seatrial.show.text import folded
+from seatrial.show.given import OF_MEASURED, given_over, given_section
+from seatrial.show.text import folded, section_text
 from seatrial.show.web.pages.scaling import charts
 from seatrial.units import in_per_cent, interval_in_per_cent, show_number, show_unit
 
@@ -83,13 +85,17 @@ def command(
     seatrial scaling osu1 --x bytes --by place
     """
     query = ScalingQuery(**asked)
-    sides = sides_of(folders, trials, tests)
+    every = sides_of(folders, trials, tests, given=True)
+    sides = measured_sides(every)
     if is_over_size(sides, query):
-        print_or_draw(curves_page(curves(sides, query)), form)
+        found = curves(sides, query)
+        print_or_draw(curves_page(found, given_over(every, found)), form)
         return 0
     tables = scaling(sides, query)
+    given = given_over(every, tables)
     if form == "json":
-        click.echo(to_json([_record(each) for each in tables]), nl=False)
+        beside = {"given": msgspec.to_builtins(given)} if given else {}
+        click.echo(to_json([_record(each) | beside for each in tables]), nl=False)
         return 0
     if form == "svg":
         click.echo(_drawing(tables), nl=False)
@@ -100,6 +106,8 @@ def command(
     parts = [_page(each, query) for each in tables]
     if left_out := without_metric(sides, query):
         parts.append(folded(plain_line(f"without {query.metric}: {', '.join(left_out)}")))
+    if given:
+        parts.append(section_text(given_section(given, beside=OF_MEASURED)))
     click.echo("\n\n".join([*parts, *left_out_of(tables)]))
     return 0
 

@@ -11,13 +11,25 @@ or choice.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.model.identifiers import case_name
+from seatrial.results.panels import along, kind_of
+from seatrial.results.selection import Side
+from seatrial.results.sizes import by_label
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import CaseRuns, GivenFigure, Kind, by_case
+from seatrial.results.store.by_case import (
+    CaseRuns,
+    GivenFigure,
+    Kind,
+    by_case,
+    differing,
+    figures_of,
+)
 from seatrial.results.store.schema import Store
 from seatrial.units import converted, direction_text, show_converted
 
@@ -58,13 +70,8 @@ class GivenEntry(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     reason: str = ""
 
     @property
-    def origin(self) -> str:
-        """Where it comes from: ``Rosa: CUG 2013, Fig. 3, 2013-05``."""
-        return ": ".join(filter(None, (self.system, ", ".join(filter(None, self._where)))))
-
-    @property
-    def _where(self) -> tuple[str, str]:
-        return self.source or self.trial, self.date
+    def kind(self) -> tuple[str, str]:
+        return self.metric, self.unit
 
 
 def apart(cases: Iterable[CaseRuns]) -> tuple[list[CaseRuns], list[CaseRuns]]:
@@ -164,6 +171,62 @@ def unlike(given: CaseRuns, like: CaseRuns, left_out: Collection[str] = ()) -> s
             own[name] = value
     differ = [f"{name}={value}" for name, value in own.items() if like.attribute(name) != value]
     return f"with {', '.join(differ)}" if differ else ""
+
+
+# ---- over an x -----------------------------------------------------------------------------------
+
+
+def measured_sides(sides: Sequence[Side]) -> list[Side]:
+    """Return the sides without given figures. Raises UsageError where nothing else is there."""
+    if not any(side.given for side in sides):
+        return list(sides)
+    kept = [replace(side, cases=apart(side.cases)[0]) for side in sides]
+    kept = [side for side in kept if side.cases]
+    if not kept:
+        raise UsageError(f"{sides[0].text}: {NOT_RANKED}; name a trial that measured, too")
+    return kept
+
+
+def over_x(sides: Sequence[Side], x: str, metrics: Collection[str]) -> list[GivenEntry]:
+    """Return the given figures of some metrics over an x, such as nodes or a label of figures, each
+    beside the measured one of its case at that x."""
+    members, given = apart(by_label([one for side in sides for one in side.cases], x))
+    follow = {x, *along(members, [x], [x])}
+    return [
+        entry
+        for one in given
+        for metric in metrics
+        for entry in _over(one, x, metric, [m for m in members if not unlike(one, m, follow)])
+    ]
+
+
+def _over(one: CaseRuns, x: str, metric: str, like: Sequence[CaseRuns]) -> Iterator[GivenEntry]:
+    """Yield the given figures of a case beside measured cases that it is one of."""
+    at = one.attribute(x)
+    for entry in entries_of(one, metric):
+        if not (at and like):
+            reason = f"without {x}" if like else "of no case that was measured"
+            yield replace(entry, reason=f"not compared: {reason}")
+            continue
+        beside = in_kind(entry, kind_of(like, metric))
+        yield replace(beside, values={x: at}, ratio=_beside_measured(beside, x, at, like))
+
+
+def _beside_measured(entry: GivenEntry, x: str, at: str, like: Sequence[CaseRuns]) -> float | None:
+    """Return how many times as fast as the median of the one measured case at an x."""
+    cases = [one for one in like if one.attribute(x) == at]
+    own = [one for one in cases if one.machine == entry.system] or cases
+    if entry.reason or not own or differing(own, "machine", "toolchain", "stage"):
+        return None
+    kinds = [kind for one in own for kind in one.values if kind[:2] == entry.kind]
+    figures = figures_of(own, dict.fromkeys(kinds))
+    middle = median(figures) if figures else 0.0
+    if min(middle, entry.value) <= 0:
+        return None
+    return middle / entry.value if entry.better == "lower" else entry.value / middle
+
+
+# ---- several of them -----------------------------------------------------------------------------
 
 
 def best_given(entries: Iterable[GivenEntry], better: str) -> Iterator[GivenEntry]:

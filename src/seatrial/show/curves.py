@@ -11,11 +11,13 @@ from msgspec import to_builtins
 
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.results.curves import CurveCell, CurveTable
+from seatrial.results.given import GivenEntry
 from seatrial.results.panels import TableOverX
 from seatrial.results.sizes import Crossing, Meeting
 from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import WIDTH, Axis
+from seatrial.show.given import OF_MEASURED, given_section
 from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table
 from seatrial.units import count, show_bytes, show_number, show_unit
 
@@ -26,18 +28,24 @@ COLUMNS = ("case", "metric", "unit", "line", "x", "median", "runs", "low", "high
 MORE = ("times_as_good", "times_low", "times_high", "verdict", "excluded")
 
 
-def curves_page(tables: Sequence[CurveTable]) -> Page:
-    """Return a section for each table, and what cases are in none."""
+def curves_page(tables: Sequence[CurveTable], given: Sequence[GivenEntry] = ()) -> Page:
+    """Return a section for each table, figures that were given, and what cases are in none."""
     left_out = tables[0].left_out_words
     return Page(
         "Scaling",
         [
             *(Section(heading(one), parts_of(one)) for one in tables),
+            *([given_section(given, beside=OF_MEASURED)] if given else []),
             Section("", [f"left out: {left_out}" if left_out else ""]),
         ],
-        records=partial(list, map(record, tables)),
+        records=partial(_records, tables, given),
         lines=lambda: [(*COLUMNS, *MORE), *(row for one in tables for row in _lines(one))],
     )
+
+
+def _records(tables: Sequence[CurveTable], given: Sequence[GivenEntry]) -> list[dict[str, Any]]:
+    beside = {"given": to_builtins(given)} if given else {}
+    return [record(one) | beside for one in tables]
 
 
 def heading(one: CurveTable) -> str:

@@ -13,7 +13,7 @@ from seatrial.results.given import GivenEntry
 from seatrial.results.metric_records import MachineRecord, TestRecords
 from seatrial.results.store.export import iso
 from seatrial.show.formatting import run_address
-from seatrial.show.given import GIVEN, conversion_words, value_of
+from seatrial.show.given import GIVEN, conversion_words, reasons_of, value_of
 from seatrial.show.page import Cell, Column, Link, Page, Part, Section, Table, Text
 from seatrial.units import count, direction_text, in_per_cent, show_figure
 
@@ -69,7 +69,7 @@ def _section(one: TestRecords) -> Section:
         Table(_COLUMNS, [*(row for _, row in rows), *last]),
         *([one.reason] if one.reason else []),
         *conversion_words(one.given),
-        *(f"{entry.system}: {entry.reason}" for entry in one.given if entry.reason),
+        *reasons_of(one.given),
     ]
     if one.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in one.excluded.items())

@@ -27,9 +27,12 @@ def pages(place: Workplace) -> Iterator[str]:
 @pytest.fixture
 def given(place: Workplace) -> Workplace:
     rate = {"find": r"rate (\d+)", "unit": "MB/s", "better": "higher"}
-    place.test("hello", "echo rate 950", metrics={"rate": rate}, repeat=4)
+    sizes = {"size": [1, 2]}
+    place.test("hello", "echo rate 950", metrics={"rate": rate}, repeat=4, parameters=sizes)
     assert place.run("--name", "pt").code == 0
-    (place.folder / "vt.csv").write_text("case,metric,unit,value,n\nhello@plain,rate,MB/s,999,5\n")
+    (place.folder / "vt.csv").write_text(
+        "case,metric,unit,value,n\nhello{size=1}@plain,rate,MB/s,999,5\n"
+    )
     done = place.seatrial("figures", "import", "vt.csv", "--as", "vt", "--by", "Example Corp.")
     assert done.code == 0
     return place
@@ -54,7 +57,7 @@ def test_each_page_marks_them(given: Workplace) -> None:
         assert "Utilisation" not in page and "seatrial report vt" not in page
         assert "given" in read("/trials") and "given" in read("/runs?trial=vt")
         until(lambda: compared()["state"] == "judged", "the judgement")
-        assert compared()["counts"] == {"given": 1}
+        assert compared()["counts"] == {"given": 1, "missing": 1}
         page = read("/compare?before=vt&after=pt")
         assert "given, not measured" in page and "vt" not in read("/machines")
         assert "999" not in read("/history?test=hello&metric=rate")
@@ -63,6 +66,7 @@ def test_each_page_marks_them(given: Workplace) -> None:
         for page, json_page in (
             ("/history?metric=rate&given=1", "/history.json?metric=rate&given=1"),
             ("/records?metric=rate", "/records.json?metric=rate"),
+            ("/scaling?trial=pt+vt&x=size", "/scaling.json?trial=pt+vt&x=size"),
             ("/best?trial=pt+vt&over=machine", "/best.json?trial=pt+vt&over=machine"),
             ("/best?trial=pt+vt&best_of=nodes", "/best.json?trial=pt+vt&best_of=nodes"),
         ):

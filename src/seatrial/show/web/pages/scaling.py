@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.model.figures import ELAPSED
 from seatrial.results.curves import CurveTable, curves, is_over_size
+from seatrial.results.given import GivenEntry, measured_sides
 from seatrial.results.scaling import AXES, PAYS, ScalingQuery, ScalingTable, scaling, without_metric
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import is_size, labels_of, values_of
@@ -17,6 +18,7 @@ from seatrial.show.curves import heading, parts_of
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW
+from seatrial.show.given import OF_MEASURED, given_over, given_section
 from seatrial.show.page import Page, Section
 from seatrial.show.web.filters import cases_page
 from seatrial.show.web.page import PageQuery
@@ -136,6 +138,8 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         *(state, query, ("scaling", question), LABELS),
         judge=lambda sides: _judged(question, sides),
         panel=_panel,
+        given=True,
+        beside=[],
         metrics=[ELAPSED],
         x=question.x,
         xs=[],
@@ -146,9 +150,19 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
 Judged = tuple[Sequence[ScalingTable | CurveTable], dict[str, Any]]
 
 
+def beside_page(given: list[GivenEntry]) -> Page:
+    """Return what a page shows of given figures."""
+    return Page("", [given_section(given, beside=OF_MEASURED)] if given else [])
+
+
 def _judged(question: ScalingQuery, sides: list[Side]) -> Judged:
-    """Return the tables; which parameter is chosen, those that can grow, and the tests without the
-    metric, which are left out."""
+    """Return the tables; which parameter is chosen, those that can grow, the tests without the
+    metric, which are left out, and given figures."""
+    tables, others = _judged_measured(question, measured_sides(sides))
+    return tables, {**others, "beside": given_over(sides, tables)}
+
+
+def _judged_measured(question: ScalingQuery, sides: list[Side]) -> Judged:
     xs = _that_grow(sides)
     x = question.x or next(iter(xs), "")
     if not x:
