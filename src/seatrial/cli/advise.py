@@ -7,12 +7,14 @@ from seatrial.cli import Folders, options
 from seatrial.cli.best import print_advice
 from seatrial.cli.options import format_option, per_option
 from seatrial.cli.query_common import tell_damaged_journal
+from seatrial.cli.study import print_or_draw
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import find
 from seatrial.results.store.export import to_json
 from seatrial.results.tuned import Tuned, interval_text, tuned
 from seatrial.results.tuned_basis import BasedTuning, basis_text, on_basis
+from seatrial.show.sweep import sweep_page
 from seatrial.show.text import folded
 from seatrial.units import show_unit
 
@@ -22,7 +24,7 @@ MAX_ROWS = 15
 @click.command("advise")
 @click.argument("trial", shell_complete=options.complete("trials"))
 @per_option
-@format_option("table", "json")
+@format_option("table", "json", "csv", "svg", help="csv, svg: of a sweep.")
 @click.pass_obj
 def command(folders: Folders, trial: str, per: str | None, form: str) -> int:
     """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost.
@@ -36,6 +38,9 @@ def command(folders: Folders, trial: str, per: str | None, form: str) -> int:
     if form == "json":
         record = msgspec.to_builtins(found)
         click.echo(to_json(record | ({"per": based} if based else {})), nl=False)
+        return 0
+    if form in ("csv", "svg"):
+        print_or_draw(sweep_page(found), form)
         return 0
     print_advice(found, folders)
     if based is not None:

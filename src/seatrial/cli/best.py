@@ -32,7 +32,8 @@ from seatrial.results.tuned import (
 )
 from seatrial.show.best import range_sections
 from seatrial.show.given import given_section, value_of
-from seatrial.show.text import folded, section_text
+from seatrial.show.sweep import sweep_page
+from seatrial.show.text import folded, page_text, section_text
 from seatrial.units import (
     count,
     in_per_cent,
@@ -201,6 +202,9 @@ MAX_ROWS = 15
 
 def print_advice(tuning: Tuned, folders: Folders) -> None:
     """Print which setting to use, how sure that is, and what it cost."""
+    if tuning.swept is not None:
+        _print_sweep(tuning, folders)
+        return
     first, *more = advice(tuning)
     click.echo(f"{_title(tuning)}\n")
     click.echo(click.style(folded(plain_line(first)), bold=True))
@@ -213,11 +217,22 @@ def print_advice(tuning: Tuned, folders: Folders) -> None:
     click.echo("\n" + folded(f"cost: {cost_text(tuning)}"))
     if untried := untried_text(tuning):
         click.echo(folded(plain_line(f"not varied: {untried}")))
+    _print_script(tuning)
+    click.echo(f"\nall settings: {folders.command('tune', '--status', tuning.trial)}")
+
+
+def _print_sweep(tuning: Tuned, folders: Folders) -> None:
+    """Print the best points of a sweep, its plateau, its knee and its surface."""
+    click.echo(page_text(sweep_page(tuning)))
+    _print_script(tuning)
+    click.echo(f"\npicture: {folders.command('advise', tuning.trial, '--format', 'svg')}")
+
+
+def _print_script(tuning: Tuned) -> None:
     if tuning.script:
         click.echo("\nfor a job script:")
         for line in tuning.script:
             click.echo(plain_line(f"    {line}"))
-    click.echo(f"\nall settings: {folders.command('tune', '--status', tuning.trial)}")
 
 
 def print_status(tuning: Tuned) -> None:
@@ -275,7 +290,8 @@ def print_rehearsal(odds: "TuningOdds", prepared: "PreparedTuning") -> None:
     rules, tune = prepared.rules, prepared.tune
     click.echo(
         f"{tune.tune}: {count(len(rules.levels), 'setting')} of {tune.test}, at most "
-        f"{rules.runs} of the grid's {rules.grid} runs in {count(rules.allocations, 'allocation')}"
+        f"{rules.runs} of the grid's {rules.grid} runs"
+        + ("" if rules.search == "sweep" else f" in {count(rules.allocations, 'allocation')}")
     )
     longest = max((case.nodes * case.walltime / 3600 for case in prepared.cases), default=0.0)
     click.echo(

@@ -20,6 +20,7 @@ from seatrial.execute.creation import create
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import MAX_TOLD, left_out_of, new_tag
 from seatrial.execute.schedulers import require_scheduler
+from seatrial.execute.sweep_odds import rehearse_sweep
 from seatrial.execute.trial_folder import TrialFolder, find
 from seatrial.execute.trial_record import Record
 from seatrial.execute.tuning import PreparedTuning, prepare_tuning
@@ -35,7 +36,9 @@ from seatrial.units import show_seconds
 @machine_option
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and tuning.")
 @click.option("--status", metavar="TRIAL", help="Show how a tuning stands, and run nothing.")
-@click.option("--rehearse", is_flag=True, help="Run nothing; how likely is the best found?")
+@click.option(
+    "--rehearse", "rehearsed", is_flag=True, help="Run nothing; how likely is the best found?"
+)
 @click.option(
     "--seeds",
     type=click.IntRange(min=1, max=10_000),
@@ -63,7 +66,7 @@ def command(
     machine: str | None,
     tag: str | None,
     status: str | None,
-    rehearse: bool,
+    rehearsed: bool,
     seeds: int,
     noise: float,
     consent: tuple[str, ...],
@@ -74,8 +77,9 @@ def command(
     """Find the best setting of a test: a race over the axes of a tune.yaml.
 
     TUNE is the file. All settings run once; those that may still be best run again, round by round
-    beside the default, each block in one allocation. What cannot win is dropped. The race is a
-    trial like any other: `seatrial resume` continues it.
+    beside the default, each block in one allocation. What cannot win is dropped. With `search:
+    sweep` the axes are ordered, and few points run, from small to large. Both are trials like any
+    other: `seatrial resume` continues them.
 
     \b
     seatrial tune tune.yaml -m frost
@@ -84,14 +88,15 @@ def command(
     seatrial advise TRIAL
     """
     if status is not None:
-        if file is not None or rehearse:
+        if file is not None or rehearsed:
             raise UsageError("--status TRIAL: name the trial alone")
         return _show_status(find(folders.trials, status), form)
     if file is None:
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
-    prepared = prepare_tuning(file, machine, with_builds=not rehearse)
-    if rehearse:
-        odds = rehearse_tuning(prepared.rules, seeds, noise / 100)
+    prepared = prepare_tuning(file, machine, with_builds=not rehearsed)
+    if rehearsed:
+        rehearse = rehearse_sweep if prepared.rules.search == "sweep" else rehearse_tuning
+        odds = rehearse(prepared.rules, seeds, noise / 100)
         click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
         return 0
 

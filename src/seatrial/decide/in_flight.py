@@ -41,6 +41,8 @@ class RunInFlight(RunLife, kw_only=True):
     shared: BundleInFlight | None = None
     #: of the metric by which a race judges
     figure: float | None = None
+    #: of the further metrics by which a sweep judges
+    others: dict[str, float] = {}
     #: its nodes that did not answer when others of its compat job did
     silent: str = ""
 

@@ -25,7 +25,7 @@ spends error (Maurer, Hothorn and Lehmacher 1995). What the rule for runs withou
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from seatrial.decide.demand import Budget, ChosenRun, Demand
 from seatrial.decide.in_flight import InFlightCounts, RunInFlight
 from seatrial.decide.once import shuffled
 from seatrial.decide.resources import Requests
+from seatrial.decide.sweep import Sweep
 from seatrial.judge.statistics.sequential import (
     AllocationNoise,
     BlockNoise,
@@ -47,6 +48,7 @@ from seatrial.model.codes import CUT_OFF, PASS, PERFORMANCE, code_of
 from seatrial.model.figures import ELAPSED
 from seatrial.model.policy import Policy, RaceRules
 from seatrial.model.test import Case
+from seatrial.units import SECOND_NS
 
 ALPHA = 0.05
 _LOOKS = 0.01  # of this error, the part of the intervals that hold at every look
@@ -469,6 +471,12 @@ class LargestSearch:
 RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right, so the figure counts
 
 
+_SEARCHES: dict[str, Callable[[RaceRules], "Race | LargestSearch | Sweep"]] = {
+    "largest": LargestSearch,
+    "sweep": Sweep,
+}
+
+
 class RaceDemand(Demand):
     """The runs of a race. ``waiting`` are those of the current block that are to be launched, as
     (case, round) in their order."""
@@ -480,7 +488,7 @@ class RaceDemand(Demand):
         requests: Requests,
         rules: RaceRules,
     ) -> None:
-        self.race = LargestSearch(rules) if rules.search == "largest" else Race(rules)
+        self.race = _SEARCHES.get(rules.search, Race)(rules)
         self._requests = requests
         self._groups = policy.bundle_of or [0] * len(cases)
         self._unready = set(range(len(cases)))
@@ -489,6 +497,7 @@ class RaceDemand(Demand):
         self._launched = [0] * len(cases)
         self._again = False  # whether the run that just ended is to be repeated
         self._planned = 0  # runs of all blocks
+        self._began, self._last = 0, 0  # of the current block, and its latest verdict, ns
         self.over = False
 
     @property
@@ -514,10 +523,12 @@ class RaceDemand(Demand):
         place = next((n for n, each in enumerate(self._waiting) if each[0] == case), None)
         if place is not None:  # else an older version of Seatrial chose it
             self._rounds[case, self._launched[case]] = self._waiting.pop(place)[1]
+            self._began = self._began or time
         self._launched[case] += 1
 
     def ended(self, flight: RunInFlight, seconds: float) -> None:
         case, again, self._again = flight.case, self._again, False
+        self._last = max(self._last, flight.judged or 0)
         number = self._rounds.pop((case, flight.attempt), None)
         if number is not None and again:
             self._waiting.append((case, number))
@@ -538,6 +549,8 @@ class RaceDemand(Demand):
             record(case, number, cause)
         elif figure is None:
             self.race.fail(case, number, f"no figure of {self.race.rules.metric}")
+        elif isinstance(self.race, Sweep):
+            self.race.record(case, number, figure, flight.others, flight.elapsed or 0.0)
         else:
             self.race.record(case, number, figure)
 
@@ -546,6 +559,9 @@ class RaceDemand(Demand):
         race = self.race
         if self.over or self._unready or self._waiting or self._rounds:
             return
+        if isinstance(race, Sweep) and self._began:
+            race.spent += max(0, self._last - self._began) / SECOND_NS
+        self._began = 0
         if race.blocks:
             race.end_block()
         block = race.next_block()

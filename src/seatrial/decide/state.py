@@ -201,8 +201,12 @@ class ConductorState:
     def _on_metric(self, event: events.MetricRecorded) -> None:
         """Remember the figure by which a race judges."""
         rules, flight = self.policy.race, self.in_flight.get(event.run_id)
-        if rules is not None and flight is not None and event.metric == rules.metric:
+        if rules is None or flight is None:
+            return
+        if event.metric == rules.metric:
             flight.figure = event.value
+        elif event.metric in rules.others and event.value is not None:
+            flight.others[event.metric] = event.value
 
     def _on_job_ended(self, event: events.JobEnded) -> None:
         flight = self.in_flight.get(event.run_id)

@@ -6,13 +6,16 @@
 Settings are cases of the test, in the order of the grid. All faults of all files are told at once.
 """
 
+import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.decide.sweep import first_block
 from seatrial.errors import UsageError, suggest
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
@@ -33,11 +36,20 @@ from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import Site
-from seatrial.model.policy import RaceRules
+from seatrial.model.policy import RaceRules, ThrottleRule
 from seatrial.model.requirements import unlike_nodes
 from seatrial.model.suite import Suite, load
 from seatrial.model.test import Case, CaseSelection, Metric, Test
-from seatrial.model.tune_file import MAX_SETTINGS, TOOLCHAIN, LoadedTuning, TuneFile, load_tune
+from seatrial.model.tune_file import (
+    LEAST_SWEPT,
+    MAX_SETTINGS,
+    MAX_SWEPT,
+    TOOLCHAIN,
+    LoadedTuning,
+    TuneFile,
+    is_ordered,
+    load_tune,
+)
 from seatrial.units import Better, count, listed, show_share
 
 TUNE_SEED = 1  # of the order of runs: the same file asks for the same tuning
@@ -50,6 +62,7 @@ class PreparedTuning(NamedTuple):
     text: str
     rules: RaceRules
     prepared: Prepared
+    throttles: list[ThrottleRule] = []
 
     @property
     def cases(self) -> list[Case]:
@@ -60,13 +73,16 @@ class PreparedTuning(NamedTuple):
         """The time that the runs of an allocation take at most, in seconds."""
         rules, walltimes = self.rules, [case.walltime for case in self.cases]
         runs = min(rules.runs, len(walltimes) * rules.rounds)
+        if rules.search == "sweep":  # the runs of a block that share an allocation have one shape
+            shapes = Counter(rules.sizes)
+            runs = min(first_block(rules), max(shapes.values(), default=0))
         return runs * max(walltimes, default=0.0)
 
     def record(self, tag: str, consent: Sequence[str] = ()) -> Record:
         """Return the record of its trial; ``consent``: who consented to its test, if harmful."""
         asked = replace(self.prepared.asked, consent=list(consent))
         record = suite_record(self.prepared._replace(asked=asked), tag)
-        policy = replace(record.policy, kind="race", race=self.rules)
+        policy = replace(record.policy, kind="race", race=self.rules, throttles=self.throttles)
         return replace(record, policy=policy, tuning=self.tune, tuning_text=self.text)
 
 
@@ -87,6 +103,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
     check_bounds(suite, cases, site.machine, faults)
     faults.raise_any()
     rules = _rules(loaded.tune, test, cases, better, at)
+    throttles = _throttles(loaded.tune, site.machine, at)
     faults.raise_any()
     options = TrialOptions(suites=[str(suite_folder(loaded))], together=True)
     references, broken = load_for(site.references, [test.name], units_of([test]))
@@ -94,7 +111,7 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
         options, site, {test.name: test}, cases, skipped, references.entries, broken
     )
     text = loaded.path.read_text(errors="replace")  # plain: the user's own tuning
-    return PreparedTuning(loaded.tune, text, rules, prepared)
+    return PreparedTuning(loaded.tune, text, rules, prepared, throttles)
 
 
 def suite_folder(loaded: LoadedTuning) -> Path:
@@ -150,25 +167,28 @@ def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
                 at.fault(f"advances together with others ({', '.join(group)}: zip)", key, name)
     if test.only_builds:
         at.fault(f"{test.name} has no run; name a test that has one", "test")
-    return tune.better or _direction(tune, test, at)
+    for i, name in enumerate(tune.also):
+        _direction(name, test, at, "also", i)
+    return tune.better or _direction(tune.metric, test, at, "metric")
 
 
-def _direction(tune: TuneFile, test: Test, at: Location) -> Better:
-    if tune.search == "largest" or tune.metric in ("", ELAPSED):
+def _direction(name: str, test: Test, at: Location, *key: str | int) -> Better:
+    """Return which direction of a figure is better, by the test."""
+    if name in ("", ELAPSED):
         return "lower"
-    metric = test.metrics.get(tune.metric)
+    metric = test.metrics.get(name)
     if isinstance(metric, Metric):
         if metric.better != "none":
             return metric.better
-        at.fault("the test does not say which direction is better; say so by `better:`", "metric")
+        at.fault("the test does not say which direction is better; say so by `better:`", *key)
         return "lower"
     known = figure_names([test])
-    if known is not None and tune.metric not in known:
+    if known is not None and name not in known:
         among = ", ".join(sorted({*known, ELAPSED}))
-        remedy = suggest(tune.metric, known) or f"it has {among}"
-        at.fault(f"the test {test.name} has no figure {tune.metric!r}; {remedy}", "metric")
+        remedy = suggest(name, known) or f"it has {among}"
+        at.fault(f"the test {test.name} has no figure {name!r}; {remedy}", *key)
     else:
-        at.fault("add `better: lower` or `better: higher`: the test does not say it", "metric")
+        at.fault("add `better: lower` or `better: higher`: the test does not say it", *key)
     return "lower"
 
 
@@ -229,8 +249,9 @@ def _check_cases(
     max_nodes = max((case.nodes for case in cases), default=0)
     if tune.blocks.nodes not in (0, max_nodes) and cases:
         at.fault(f"is {tune.blocks.nodes}, and the runs need {max_nodes}", "blocks", "nodes")
-    if len(cases) > MAX_SETTINGS:
-        at.fault(f"gives {len(cases)} settings; the most are {MAX_SETTINGS}", "axes")
+    most = MAX_SWEPT if tune.search == "sweep" else MAX_SETTINGS
+    if len(cases) > most:
+        at.fault(f"gives {len(cases)} settings; the most are {most}", "axes")
 
 
 def _has_toolchains(names: Sequence[str], machine: Machine, at: Location) -> bool:
@@ -340,6 +361,8 @@ def _rules(
     )
     if tune.search == "largest":
         return replace(rules, runs=max(1, len(cases).bit_length()))
+    if tune.search == "sweep":
+        return _rules_of_sweep(rules, tune, test, cases, at)
     share = 1.0 if tune.search == "grid" else tune.cost.fraction
     runs = int(share * rules.grid + 1e-9)
     if runs < len(cases) and tune.search != "grid":
@@ -351,3 +374,44 @@ def _rules(
             "cost",
         )
     return replace(rules, runs=runs)
+
+
+def _rules_of_sweep(
+    rules: RaceRules, tune: TuneFile, test: Test, cases: list[Case], at: Location
+) -> RaceRules:
+    """Return the rules of a sweep. Each setting of its grid counts as one run."""
+    runs = tune.runs or int(tune.cost.fraction * len(cases) + 1e-9)
+    if runs < LEAST_SWEPT and not tune.runs:
+        at.fault(
+            f"{show_share(tune.cost.fraction)} of {count(len(cases), 'setting')} are {runs} runs, "
+            f"and a sweep takes {LEAST_SWEPT} or more: write runs: {max(LEAST_SWEPT, len(cases))}, "
+            "or more values of the axes",
+            "cost",
+        )
+    return replace(
+        rules,
+        rounds=1,
+        allocations=1,
+        runs=runs,
+        ordered=[is_ordered(values) for values in tune.axes.values()],
+        sizes=[(case.nodes, case.tasks) for case in cases],
+        others={name: _direction(name, test, at, "also", i) for i, name in enumerate(tune.also)},
+        seconds=tune.time.seconds,
+    )
+
+
+def _throttles(tune: TuneFile, machine: Machine, at: Location) -> list[ThrottleRule]:
+    """Return the throttle by the load of production, if the tuning has one."""
+    if tune.load is None:
+        return []
+    gauge = machine.all_gauges.get(tune.load.gauge)
+    if gauge is None:
+        known = listed([*machine.all_gauges], 6) or "none"
+        text = f"{machine.machine} has no gauge {tune.load.gauge!r}; it has {known}"
+        at.fault(text, "load", "gauge")
+        return []
+    if not math.isfinite(tune.load.below):
+        at.fault(f"{tune.load.below:g} is no limit; give a number", "load", "below")
+    stale = max(300.0, 2 * (gauge.every.seconds + gauge.timeout.seconds))
+    below = tune.load.below
+    return [ThrottleRule(gauge=tune.load.gauge, high=below, low=below, stale_after=stale)]

@@ -23,7 +23,7 @@ from seatrial.units import SECOND_NS
 # The rules of a race, which the policy of a trial holds: see ``race``.
 
 
-Search = Literal["race", "halving", "grid", "largest"]
+Search = Literal["race", "halving", "grid", "largest", "sweep"]
 
 LEAST_EFFECT = 0.01
 
@@ -45,6 +45,12 @@ class RaceRules(Struct, frozen=True, kw_only=True, rename={"min_effect": "least"
     #: The least effect that matters, as a share.
     min_effect: float = LEAST_EFFECT
     seed: int = 0
+    #: For a sweep: whether each axis is ordered, the nodes and tasks of each setting, further
+    #: metrics with their directions, and the seconds after which no block begins (0: no limit).
+    ordered: list[bool] = []
+    sizes: list[tuple[int, int]] = []
+    others: dict[str, Literal["higher", "lower"]] = {}
+    seconds: float = 0.0
 
     @property
     def grid(self) -> int:

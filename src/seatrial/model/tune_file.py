@@ -6,6 +6,7 @@ The Structs are the file's shape. What depends on the test and the machine is ch
 known (``trial.tuning``).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,12 +15,14 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.documents import Faults, Faulty, Location, YamlNode, decode_partly, read
 from seatrial.model.expressions import ExpressionError, compile_expression
-from seatrial.model.file_model import FileModel, Scalar, Share, checked, doc
+from seatrial.model.file_model import FileModel, Scalar, Share, Span, checked, doc
 from seatrial.model.identifiers import show
-from seatrial.units import share_of
+from seatrial.units import bytes_of, share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
 MAX_SETTINGS = 1000
+MAX_SWEPT = 5000  # settings of a sweep, of which few run
+LEAST_SWEPT = 4  # runs of a sweep
 
 
 def _is_part(written: int | float | str) -> None:
@@ -36,6 +39,13 @@ class TuneBlocks(FileModel, frozen=True):
     nodes: Annotated[int, doc("nodes of an allocation; 0: those that the runs need", ge=0)] = 0
     rounds: Annotated[int, doc("most rounds in an allocation", ge=1, le=100)] = 4
     allocations: Annotated[int, doc("most allocations", ge=1, le=100)] = 3
+
+
+class LoadLimit(FileModel, frozen=True):
+    """Runs start only while a gauge of the machine reads less. While it fails, none starts."""
+
+    gauge: Annotated[str, doc("a gauge of the machine")]
+    below: Annotated[float, doc("reading above which no run starts")]
 
 
 class TuneFile(FileModel, frozen=True, rename={"min_effect": "least"}):
@@ -66,10 +76,24 @@ class TuneFile(FileModel, frozen=True, rename={"min_effect": "least"}):
     ] = {}
     blocks: TuneBlocks = TuneBlocks()
     search: Annotated[
-        Literal["race", "halving", "grid", "largest"], doc("how settings are chosen to run again")
+        Literal["race", "halving", "grid", "largest", "sweep"],
+        doc("how settings are chosen to run again; sweep: axes are in order, from small to large"),
     ] = "race"
     cost: Annotated[Part, doc("most runs, as a share of those of the whole grid")] = Share("25%")
     min_effect: Annotated[Part, doc("least effect that matters, as a share")] = Share("2%")
+    also: Annotated[
+        list[str],
+        doc(
+            "search: sweep: further figures, such as read, whose best settings are looked for, too"
+        ),
+    ] = []
+    runs: Annotated[int, doc("search: sweep: most runs; 0: by cost", ge=0)] = 0
+    time: Annotated[
+        Span, doc("search: sweep: most time of all runs, with their waits in queues; 0: no limit")
+    ] = Span(0)
+    load: Annotated[
+        LoadLimit | None, doc("runs start only while production leaves room; default: always")
+    ] = None
 
 
 class LoadedTuning(Struct, frozen=True):
@@ -124,6 +148,38 @@ def _check(tune: TuneFile, at: Location) -> None:
             at.fault(str(error), "where", i)
     if not tune.metric and tune.search != "largest":
         at.fault("is missing; name the figure of merit that decides", "metric")
+    _check_sweep(tune, at)
+
+
+def _check_sweep(tune: TuneFile, at: Location) -> None:
+    """Check the keys that a sweep has alone."""
+    if tune.search == "sweep":
+        for i, name in enumerate(tune.also):
+            if name == tune.metric or name in tune.also[:i]:
+                at.fault(f"{name} stands there twice", "also", i)
+        if 0 < tune.runs < LEAST_SWEPT:
+            at.fault(f"{tune.runs} is too few; a sweep takes {LEAST_SWEPT} or more", "runs")
+        return
+    for key in filter(at.given, ("also", "runs", "time")):
+        at.fault("is for search: sweep; leave it out, or write search: sweep", key)
+
+
+def is_ordered(values: Sequence[Scalar]) -> bool:
+    """Return whether the values of an axis are numbers, or sizes such as 64K, in rising order."""
+    numbers = [_number(each) for each in values]
+    known = [each for each in numbers if each is not None]
+    return len(known) == len(numbers) and known == sorted(known)
+
+
+def _number(value: Scalar) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(bytes_of(value))
+    except ValueError:
+        return None
 
 
 def _check_default(tune: TuneFile, at: Location) -> None:

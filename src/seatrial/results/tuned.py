@@ -11,7 +11,7 @@ none.
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from seatrial.decide.builds import LONGEST_CAUSE
 from seatrial.decide.race import RIGHT, LargestSearch, Race, RaceDemand, SettingInterval
 from seatrial.decide.state import ConductorState
+from seatrial.decide.sweep import Sweep
 from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
@@ -37,9 +38,12 @@ from seatrial.model.tune_file import TOOLCHAIN, TuneFile
 from seatrial.results.job_lines import job_lines
 from seatrial.results.selection import CasePair
 from seatrial.results.store.by_case import CaseRuns, excluded_of
+from seatrial.results.swept import Swept, SweptBest, ending_text, swept_of, told
 from seatrial.units import count, listed, show_number, show_share, show_signed
 
-State = Literal["best", "in the race", "dropped", "left out", "failed", "never ran"]
+State = Literal[
+    "best", "on the plateau", "below", "in the race", "dropped", "left out", "failed", "never ran"
+]
 
 
 class FigureRatio(Struct, frozen=True):
@@ -127,6 +131,8 @@ class Tuned(Struct, frozen=True, kw_only=True):
     script: list[str]
     #: whether what is advised is better than the default by the rounds alone
     by_rounds: bool = False
+    #: of a sweep: its points, and what is known of each metric
+    swept: Swept | None = None
 
     @property
     def to_default(self) -> FigureRatio | None:
@@ -144,11 +150,13 @@ def tuned(folder: TrialFolder) -> Tuned:
     state = ConductorState(record.tag, cases, Limits(), record.policy)
     assert isinstance(state.demand, RaceDemand)  # as its policy is that of a race
     race = state.demand.race
-    seen = _replay(folder, state, race, rules.metric)
+    seen = _replay(folder, state, race, [rules.metric, *rules.others])
     if isinstance(race, LargestSearch):
-        told = _told_by_search(race, cases, tune)
+        found = _told_by_search(race, cases, tune)
+    elif isinstance(race, Sweep):
+        found = _told_by_sweep(race, cases, tune, seen.units)
     else:
-        told = _told_by_race(race, cases, tune)
+        found = _told_by_race(race, cases, tune)
     return Tuned(
         trial=folder.tag,
         tune=tune.tune,
@@ -156,31 +164,34 @@ def tuned(folder: TrialFolder) -> Tuned:
         machine=record.machine.machine,
         search=tune.search,
         metric=rules.metric,
-        unit=seen.unit or ("s" if rules.metric == ELAPSED else ""),
+        unit=seen.units.get(rules.metric) or ("s" if rules.metric == ELAPSED else ""),
         better=rules.better,
         least=rules.min_effect,
         complete=state.trial.complete,
         settings=[
             _with_cost(_with_log(row, state.builds.why_failed.get(case.build, "")), case, times)
-            for row, case, times in zip(told.settings, cases, seen.times, strict=True)
+            for row, case, times in zip(found.settings, cases, seen.times, strict=True)
         ],
         blocks=[
             RaceBlock(
-                rounds=len(block), settings=sorted(block[0]), nodes=[*seen.nodes.get(number, ())]
+                rounds=len(block),
+                settings=sorted({each for order in block for each in order}),
+                nodes=[*seen.nodes.get(number, ())],
             )
             for number, block in enumerate(race.blocks, 1)
         ],
-        figures=told.figures,
-        best=told.best,
-        advised=told.advised,
+        figures=found.figures,
+        best=found.best,
+        advised=found.advised,
         runs=sum(race.runs),
         grid_runs=len(cases) if tune.search == "largest" else rules.grid,
         most_runs=rules.runs,
         node_hours=sum(seen.spent),
         grid_node_hours=_of_grid(seen.spent, race.runs, rules, cases),
         untried=_untried(record, cases, tune),
-        script=[] if told.advised is None else _script(record, cases[told.advised], tune),
-        by_rounds=told.by_rounds,
+        script=[] if found.advised is None else _script(record, cases[found.advised], tune),
+        by_rounds=found.by_rounds,
+        swept=found.swept,
     )
 
 
@@ -193,11 +204,15 @@ class _Seen(Struct):
     times: list[list[float]]
     #: sets of nodes of each block, as text
     nodes: dict[int, dict[str, None]] = {}
-    unit: str = ""
+    #: units by metric
+    units: dict[str, str] = {}
 
 
 def _replay(
-    folder: TrialFolder, state: ConductorState, race: Race | LargestSearch, metric: str
+    folder: TrialFolder,
+    state: ConductorState,
+    race: Race | LargestSearch | Sweep,
+    metrics: Sequence[str],
 ) -> _Seen:
     """Bring a state to the end of the journal. Returns what else the events tell."""
     seen = _Seen(spent=[0.0] * len(race.runs), times=[[] for _ in race.runs])
@@ -206,8 +221,8 @@ def _replay(
             seen.spent[flight.case] += flight.seconds * flight.request.nodes / 3600
             if event.code in RIGHT and flight.elapsed is not None:
                 seen.times[flight.case].append(flight.elapsed)
-        elif isinstance(event, MetricRecorded) and event.metric == metric:
-            seen.unit = event.unit
+        elif isinstance(event, MetricRecorded) and event.metric in metrics:
+            seen.units[event.metric] = event.unit
         elif isinstance(event, ScriptStarted) and event.nodes:
             seen.nodes.setdefault(len(race.blocks), {})[event.nodes] = None
         state.apply(event)
@@ -221,7 +236,55 @@ class _Told(NamedTuple):
     best: int | None
     advised: int | None
     figures: list[list[float | None]]
-    by_rounds: bool
+    by_rounds: bool = False
+    swept: Swept | None = None
+
+
+def _told_by_sweep(
+    sweep: Sweep, cases: Sequence[Case], tune: TuneFile, units: dict[str, str]
+) -> _Told:
+    swept = swept_of(sweep, cases, list(tune.axes), units)
+    one = next(iter(swept.bests), None)
+    points = {point.number: point for point in swept.points}
+    left_out = sweep.left_out()
+    rows = []
+    for number, case in enumerate(cases):
+        point, dropped = points.get(number), sweep.dropped.get(number)
+        ratio = one.of_best.get(number) if one is not None else None
+        values = setting_of(case, list(tune.axes))
+        cause = _cause(sweep, number)
+        if number in left_out:
+            axis = list(tune.axes)[left_out[number][0]]
+            cause = f"all points with {axis}={values[axis]} that ran failed"
+        rows.append(
+            TunedSetting(
+                number=number,
+                values=values,
+                state=_state_in_sweep(sweep, number, one, number in left_out),
+                is_default=number == sweep.rules.default,
+                runs=sweep.runs[number],
+                n=point.n if point is not None else 0,
+                figure=point.figures[sweep.rules.metric] if point is not None else None,
+                to_best=FigureRatio(ratio, None, None, point.n)
+                if ratio is not None and point is not None and one and number != one.best
+                else None,
+                block=dropped.block if dropped is not None else 0,
+                cause=cause,
+            )
+        )
+    best = one.best if one is not None else None
+    return _Told(rows, best, best, [], swept=swept)
+
+
+def _state_in_sweep(sweep: Sweep, number: int, one: SweptBest | None, left_out: bool) -> State:
+    """Return what became of a point of a sweep, by its first metric."""
+    if number in sweep.dropped:
+        return "failed"
+    if one is None or number not in one.of_best:
+        return "left out" if left_out else "failed" if sweep.failures[number] else "never ran"
+    if number == one.best:
+        return "best"
+    return "on the plateau" if number in one.plateau else "below"
 
 
 def _told_by_race(race: Race, cases: Sequence[Case], tune: TuneFile) -> _Told:
@@ -299,10 +362,10 @@ def _told_by_search(search: LargestSearch, cases: Sequence[Case], tune: TuneFile
                 cause=dropped.cause if dropped is not None else "",
             )
         )
-    return _Told(rows, search.largest, search.largest, [], by_rounds=False)
+    return _Told(rows, search.largest, search.largest, [])
 
 
-def _cause(race: Race, number: int) -> str:
+def _cause(race: Race | Sweep, number: int) -> str:
     """Return why a setting was dropped, or how often it failed though it runs, or was cut off."""
     dropped, failed, cuts = race.dropped.get(number), race.failures[number], race.cuts[number]
     if dropped is not None and dropped.cause:
@@ -377,7 +440,7 @@ def _script(record: "Record", case: "Case", tune: TuneFile) -> list[str]:
 def in_order(found: Tuned) -> list[TunedSetting]:
     """Return the settings, the best first; those without a figure last. Where the largest is
     sought, those that never ran are told by `not_needed`."""
-    order = ("best", "in the race", "dropped", "left out", "failed", "never ran")
+    order = get_args(State)
 
     def place(each: TunedSetting) -> tuple[int, float, int]:
         ratio = 1.0 if each.to_best is None else each.to_best.ratio
@@ -424,6 +487,10 @@ def advice(found: Tuned) -> list[str]:
     """Return the advice: the setting to use first, then what is known of it."""
     if found.search == "largest":
         return [_largest(found)]
+    if found.swept is not None:
+        swept = found.swept
+        ended = ending_text(swept, found.complete)
+        return [*(text for one in swept.bests for text in told(swept, one)), ended]
     if found.best is None:
         return ["no setting has a figure: there is nothing to advise"]
     default = next((each for each in found.settings if each.is_default), None)

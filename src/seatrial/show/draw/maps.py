@@ -4,7 +4,7 @@ heat_map([[0, 80], [80, 0]], title="Bytes from rank to rank", show=show_bytes)
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from markupsafe import Markup
@@ -187,3 +187,82 @@ def _cpu(use: CpuUse, x: float, y: float, width: float) -> list[Markup]:
         middle = x + width / 2
         parts.append(words(text, middle, y + 26, anchor="middle", colour="paper", full=use.ranks))
     return parts
+
+
+# ---- surface -------------------------------------------------------------------------------------
+#
+# Draw shares of the best over two axes. Cells without a figure stay empty.
+#
+# sides = Sides("nodes", ["1", "2"], "tasks", ["1", "2"])
+# surface_map([[0.5, None], [0.8, 1.0]], sides, title="...")
+
+
+_CELL_WIDTH: Final = 64  # at most
+_CELL_HEIGHT: Final = 26
+_ROW_NAMES: Final = 84
+_DARK: Final = 5  # a level from which on text is light
+
+
+class Sides(Struct, frozen=True):
+    """The axes of a surface: the name and values of that of the rows, then of the columns."""
+
+    down: str
+    rows: Sequence[str]
+    across: str
+    columns: Sequence[str]
+
+
+def surface_map(
+    cells: Sequence[Sequence[float | None]],
+    sides: Sides,
+    *,
+    title: str,
+    marks: Mapping[tuple[int, int], str] | None = None,
+    about: str = "",
+    width: float = WIDTH,
+) -> Markup:
+    """Draw shares (1: the best) as colours and per cent. ``marks``: what is said of a cell (row,
+    column) beside its share."""
+    size = min(_CELL_WIDTH, (width - _ROW_NAMES) / max(1, len(sides.columns)))
+    top = 2.0 * LINE + 4
+    parts = [
+        words(cut(f"{sides.across} across, {sides.down} down", width), 0, LINE - 4, colour="muted")
+    ]
+    for column, name in enumerate(sides.columns):
+        x = _ROW_NAMES + (column + 0.5) * size
+        parts.append(words(cut(name, size), x, top - 5, anchor="middle", colour="muted", full=name))
+    for row, name in enumerate(sides.rows):
+        y = top + row * _CELL_HEIGHT
+        parts.append(
+            words(cut(name, _ROW_NAMES - 8), _ROW_NAMES - 6, y + 17, anchor="end", full=name)
+        )
+        for column, share in enumerate(cells[row]):
+            at = f"{sides.down}={name}, {sides.across}={sides.columns[column]}"
+            said = (marks or {}).get((row, column), "")
+            parts += _surface_cell(share, _ROW_NAMES + column * size, y, size, at, said)
+    height = top + len(sides.rows) * _CELL_HEIGHT + 2
+    return picture(parts, width, height, title, about, "heat")
+
+
+def _surface_cell(
+    share: float | None, x: float, y: float, size: float, at: str, said: str
+) -> list[Markup]:
+    if share is None:
+        empty = hover(f"{at}: no point ran")
+        place = x, y, size - 2, _CELL_HEIGHT - 2
+        return [rect(*place, empty, fill="none", stroke=ink("axis"), stroke_dasharray="2 3")]
+    level = max(0, min(LEVELS, round(share * LEVELS)))
+    text = f"{100 * share:.0f}" + (f" {said}" if said else "")
+    told = hover(f"{at}: {100 * share:.1f} % of the best" + (f", {said}" if said else ""))
+    outline = ink("text" if said else "paper")
+    return [
+        rect(x, y, size - 2, _CELL_HEIGHT - 2, told, fill=colour(level), stroke=outline),
+        words(
+            cut(text, size - 4),
+            x + size / 2 - 1,
+            y + 16,
+            anchor="middle",
+            colour="paper" if level >= _DARK else "text",
+            full=text,
+        ),
+    ]
