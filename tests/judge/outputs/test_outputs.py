@@ -199,7 +199,7 @@ def test_what_two_ranks_wrote_is_refused_with_their_number() -> None:
 
 
 # Formats that are read as a whole: a line of somebody else is damage.
-STRICT = {"oth", "ior-json"}
+STRICT = {"oth", "ior-json", "fio"}
 MESSAGES = [
     "[1700000000.123456] [n001:4711:0]     ucp_context.c:1234 UCX  WARN  no transport 'x' for 3",
     "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1",
@@ -239,6 +239,14 @@ REFUSALS = [
     ("congestion.out", "bandwidth p99", "bandwidth p98", "line of bandwidth p99 is missing"),
     ("congestion.out", "alone 2.61041", "alone nan", "not a finite number"),
     ("congestion.out", "congestion of 4 ranks", "4 ranks", "title 'congestion of' is missing"),
+    ("elbencho.out", ",READ,", ",SYNC,", "no row of READ, which its command asks for"),
+    ("elbencho.out", ",WRITE,", ",WRITE,,", "a row of it is not whole"),
+    ("elbencho.out", ",operation,", ",what,", "its head 'ISO date"),
+    ("elbencho.out", ",569,", ",nan,", "not a finite number"),
+    ("fio.out", '"bw_bytes" : 262144000', '"bw_bytes" : 562144000', "is not its bytes by its time"),
+    ("fio.out", '"error" : 0', '"error" : 84', "its job 'write' ended with error 84"),
+    ("fio.out", '"jobname" : "read"', '"jobname" : "write"', "2 jobs 'write': give --group_rep"),
+    ("fio.out", '"fio version"', '"version"', "its JSON is not whole, or not that of fio 3"),
     ("gpcnet.out", "2.1X", "1.1X", "says 1.1X for 'RR Two-sided Lat .8 B.', but its tables give"),
     ("gpcnet.out", "2.1X", "infX", "not a finite number"),
     ("gpcnet.out", "2.1X |\n", "\n", "not whole"),

@@ -65,3 +65,11 @@ def end_whole(text: str) -> None:
     closing line."""
     if text and not text.endswith("\n"):
         raise ValueError(f"its last line is cut: {shown(text[text.rfind(chr(10)) + 1 :])}")
+
+
+def json_in(text: str) -> str:
+    """Return the JSON object of a text, "" if it has none. A launcher may print above it and below
+    it."""
+    start = 0 if text.lstrip().startswith("{") else text.find("\n{\n")
+    end = text.rfind("\n}")
+    return text[start : end + 2 if end > start else None] if start >= 0 else ""

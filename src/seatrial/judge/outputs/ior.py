@@ -12,7 +12,7 @@ from statistics import fmean
 
 from msgspec import DecodeError, Struct, field
 
-from seatrial.judge.outputs._text import end_whole, once, whole
+from seatrial.judge.outputs._text import end_whole, json_in, once, whole
 from seatrial.model.decoding import decoder
 from seatrial.model.figures import MetricValue, number, shown
 
@@ -39,7 +39,7 @@ def parse(text: str) -> list[MetricValue]:
     the closing line is missing, a row is not complete, or IOR found wrong data."""
     if fault := _FAULT.search(text):
         raise ValueError(f"IOR says {shown(fault[0])}")
-    json, csv = _json_in(text), _CSV_HEAD.search(text)
+    json, csv = json_in(text), _CSV_HEAD.search(text)
     if [bool(json), bool(csv), bool(_TITLE.search(text))].count(True) > 1:
         raise ValueError("it has outputs of more than one form; judge one run at a time")
     if json:
@@ -180,13 +180,6 @@ class _Output(Struct):
     finished: str = field(name="Finished")
     summary: list[_Summary]
     tests: list[_Test] = []
-
-
-def _json_in(text: str) -> str:
-    """Return the JSON of a text, "" if it has none. A launcher may print above it and below it."""
-    start = 0 if text.lstrip().startswith("{") else text.find("\n{\n")
-    end = text.rfind("\n}")
-    return text[start : end + 2 if end > start else None] if start >= 0 else ""
 
 
 def _of_json(text: str) -> list[MetricValue]:
