@@ -153,6 +153,13 @@ def test_a_fault_is_told_at_its_place(here: Workplace, space: object, said: str)
     assert "test.yaml:" in done.err
 
 
+def test_what_takes_the_place_of_commands_must_be_a_parameter(here: Workplace) -> None:
+    for name, told in (("ball", "did you mean 'tarball'?"), ("x", "write `defaults: {x: ''}`")):
+        here.test("t", defaults={"tarball": ""}, requires={"commands": ["no"], "or_given": name})
+        done = here.seatrial("list", "suite", "-m", str(here.machine))
+        assert f"requires.or_given: '{name}' is no parameter with a default; {told}" in done.err
+
+
 def test_a_rehearsal_asks_nothing_of_this_host(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.test("wide", requires={"space": {"size": "400 TiB", "path": "/missing"}})

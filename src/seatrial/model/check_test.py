@@ -393,7 +393,7 @@ class RunChecker(ExpressionChecker):
         self._pieces()
         self._placement()
         self._job_options()
-        self._space()
+        self._requires()
         if run.prove and self.test.build is not None and self.test.build.prebuilt:
             self.fault(
                 "builds the probe hello, but `build` is prebuilt; remove one", "run", "prove"
@@ -516,8 +516,13 @@ class RunChecker(ExpressionChecker):
         except ExpressionError as error:
             self.fault(str(error), *key)
 
-    def _space(self) -> None:
-        space = self.test.requires.space
+    def _requires(self) -> None:
+        given, space = self.test.requires.or_given, self.test.requires.space
+        if given and given not in self.test.defaults and self.names_known:
+            remedy = suggest(given, self.test.defaults) or f"write `defaults: {{{given}: ''}}`"
+            self.fault(
+                f"{given!r} is no parameter with a default; {remedy}", "requires", "or_given"
+            )
         if isinstance(space, str):
             self._size(space, "requires", "space")
         elif space is not None:

@@ -256,6 +256,8 @@ class _Binder:
         self.machine = machine
         self.launcher: Launcher | None = None  # of all cases of a toolchain
         self.repeat = 1 if test.only_builds else repeat
+        given = test.requires.or_given  # a parameter with a default
+        self.is_given = any(settings.get(given, [test.defaults.get(given)]))
         self.skipped: list[tuple[Case, str]] = []  # with the reasons
         self.faulty: list[tuple[Case, ExpressionError]] = []
         self.space = ParameterSpace.parse(test, settings)
@@ -315,8 +317,9 @@ class _Binder:
         because each kind has facts of its own."""
         requires = self.test.requires
         for command in requires.commands:
-            if shutil.which(command) is None:
-                self._skip(f"needs the command {command}, which is not on PATH")
+            if not self.is_given and shutil.which(command) is None:
+                instead = f", or --set {requires.or_given}=..." if requires.or_given else ""
+                self._skip(f"needs the command {command}, which is not on PATH{instead}")
                 return []
         kinds = groups_with(self.machine, requires.features)
         kinds.sort(key=self._preference)  # node.* are those of the first

@@ -425,6 +425,13 @@ class Requires(FileModel, frozen=True):
     nodes: Annotated[int, doc("minimum nodes of the machine", ge=1)] = 1
     features: Annotated[list[str], doc("features that each node must have")] = []
     commands: Annotated[list[str], doc("commands that must be on the caller's PATH")] = []
+    or_given: Annotated[
+        str,
+        doc(
+            "a parameter that takes the place of `commands` where it is not empty, such as the "
+            "tarball that they are built from"
+        ),
+    ] = ""
     space: Annotated[
         str | Space | None,
         doc(
