@@ -19,7 +19,7 @@ SEED ?= 1
 JOBS ?= 2
 # How many trials of each kind `make torture` attacks.
 TIMES ?= 50
-REAL_PARTS := slurm gridengine recipes applications hdf5 fuse postgresql influxdb chromium shells openssh hwloc scotch containers modules boot
+REAL_PARTS := slurm gridengine recipes applications hdf5 io fuse postgresql influxdb chromium shells openssh hwloc scotch containers modules boot
 
 .PHONY: trial tune test mutants torture bench lint types format setup setup-dev lock docs reference dist zipapp clean help
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs for the tests what Debian packages: a real Slurm, the applications of suites/recipes and
-# suites/tuning, parallel HDF5, PostgreSQL, InfluxDB and a browser. No service is started.
+# suites/tuning, parallel HDF5 and PnetCDF, fio, PostgreSQL, InfluxDB and a browser. No service is started.
 #
 #   sh tests/install-packages.sh                all
 #   sh tests/install-packages.sh slurm          or `recipes`, `postgresql`, `torture`, ...
@@ -40,6 +40,12 @@ missing_hdf5() {
 # A file system in a process of its own, which tests stop.
 missing_fuse() {
     command -v bindfs >/dev/null || printf ' bindfs'
+}
+
+# PnetCDF has a header and a library alone; Debian's is that of Open MPI.
+missing_io() {
+    command -v fio >/dev/null || printf ' fio'
+    [ -e /usr/include/pnetcdf.h ] || printf ' libpnetcdf-dev'
 }
 
 missing_slurm() {
@@ -127,7 +133,7 @@ missing_boot() {
     command -v faketime >/dev/null || printf ' faketime'
 }
 
-groups="slurm gridengine recipes applications hdf5 fuse postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
+groups="slurm gridengine recipes applications hdf5 io fuse postgresql influxdb chromium shells openssh hwloc scotch containers modules boot torture"
 wanted=${*:-$groups}
 for what in $wanted; do
     case " $groups " in
