@@ -13,6 +13,7 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.judge.statistics.sequential import judged
 from seatrial.model import codes
+from seatrial.results.best import BestTable, Setting, SizeRange, size_ranges
 from seatrial.results.curves import CurveTable, band_of, curves
 from seatrial.results.scaling import ScalingQuery
 from seatrial.results.scaling_cells import Cell
@@ -175,6 +176,74 @@ def test_names_and_labels_that_are_no_size_are_refused(tmp_path: Path) -> None:
         tables(tmp_path, "osu1", x="bytes", by=("bytes",))
 
 
+# ---- the best at each size -----------------------------------------------------------------------
+
+
+def test_best_never_ranks_by_one_size_in_silence(tmp_path: Path) -> None:
+    osu(tmp_path, {**CROSSING, "Y": linear(2.6, 1000)})
+    for words in ((), ("--metric", "latency"), ("--x", "bytes")):
+        out = ask(tmp_path, "best", "osu1", "--over", "place", *words).out
+        assert "best: place=X up to 2 KiB, place=Z from 4 KiB" in out
+        assert "osu@gcc: latency{benchmark=MPI Bcast Latency} over place, by bytes" in out
+        assert "at each of 23 sizes" in out
+        rows = [line.split()[:3] for line in out.splitlines() if "  place=" in line]
+        assert rows[0] == ["1", "B", "place=X"] and rows[-1] == ["4", "MiB", "place=Z"]
+    for name in ("latency{bytes=8}", "latency{benchmark=MPI Bcast Latency,bytes=8}"):
+        out = ask(tmp_path, "best", "osu1", "--over", "place", "--metric", name).out
+        assert "latency{benchmark=MPI Bcast Latency,bytes=8} in us (lower is better)" in out
+        assert "best: place=X: " in out and "one of" not in out
+    found = json.loads(ask(tmp_path, "best", "osu1", "--over", "place", "--format", "json").out)
+    assert [one["size"] for one in found] == SIZES
+    assert {one["of_case"] for one in found} == {"osu@gcc"}
+
+
+def test_best_over_sizes_tells_what_cannot_be_told(tmp_path: Path) -> None:
+    osu(tmp_path, {"X": linear(2, 1000), "Y": linear(2, 1000)})
+    out = ask(tmp_path, "best", "osu1").out
+    assert "best: " not in out or "place=X or place=Y" in out or "place=Y or place=X" in out
+    assert "no order beyond noise" in out or "or: neither is told to be worse" in out
+
+
+def test_best_says_of_how_many_figures_its_own_is_one(tmp_path: Path) -> None:
+    cases = {place: bound(i, "osu", place=place) for i, place in enumerate("XZ", 1)}
+    trial = Measuring(tmp_path, "osu1", list(cases.values()))
+    for run in range(4):
+        for at, (place, case) in enumerate(cases.items()):
+            figures = {latency(size, "MPI Bcast"): 2.0 + at + run / 100 for size in (1, 2, 4)}
+            more = {latency(size, "MPI Scan"): 5.0 - at + run / 100 for size in (1, 2)}
+            if place:
+                trial.measure(case, figures | more)
+    trial.done()
+    out = ask(tmp_path, "best", "osu1", "--over", "place").out
+    assert "latency{benchmark=MPI Bcast} is one of 2 figures; --metric names another" in out
+    assert "best: place=X at every bytes" in out
+    refused = ask(tmp_path, "best", "osu1", "--over", "place", "--metric", "latency")
+    assert refused.code == 2
+    assert "--metric latency: is 2 figures; name one of latency{benchmark=MPI Bc" in refused.err
+    for metric, best in (("latency{benchmark=MPI Scan}", "Z"), ("latency{bytes=4}", "X")):
+        out = ask(tmp_path, "best", "osu1", "--over", "place", "--metric", metric).out
+        assert f"best: place={best}" in out
+    scaled = ask(tmp_path, "scaling", "osu1", "--x", "bytes", "--metric", "latency").out
+    assert scaled.count(" over bytes") == 2
+
+
+def test_ranges_are_the_fewest() -> None:
+    def at(size: int, best: str, *others: str) -> BestTable:
+        settings = [Setting(values={"p": best}, verdict="best")]
+        settings += [Setting(values={"p": one}, verdict="unclear") for one in others]
+        told: Any = {"case": "c", "metric": "m", "unit": "us", "better": "lower"}
+        return BestTable(over=["p"], size=size, settings=settings, statistic="median", **told)
+
+    first = [at(1, "X", "Y"), at(2, "Y", "X"), at(4, "X"), at(8, "Z", "X")]
+    tables = [*first, at(16, "Z"), at(32, "Y")]
+    assert size_ranges(tables) == [
+        SizeRange(["p=X"], 1, 8),
+        SizeRange(["p=Z"], 16, 16),
+        SizeRange(["p=Y"], 32, 32),
+    ]
+    assert size_ranges([]) == []
+
+
 # ---- chance --------------------------------------------------------------------------------------
 
 
@@ -232,3 +301,17 @@ def test_bands_hold_the_median() -> None:
     samples = [[rng.lognormvariate(0, 0.3) for _ in range(9)] for _ in range(400)]
     held = sum(low <= 1 <= high for low, high in map(band_of, samples) if low and high)
     assert held >= 0.95 * 400
+
+
+def test_a_range_over_sizes_with_a_unit_has_its_edges(tmp_path: Path) -> None:
+    cases = [
+        bound(10 * i + j, "io", api=api, transfer=size)
+        for i, api in enumerate(("posix", "mpiio"))
+        for j, size in enumerate(("4K", "64K", "1M"))
+    ]
+    trial = Measuring(tmp_path, "io1", cases)
+    for n, case in enumerate(cases):
+        trial.series(case, ("write", "MiB/s", "higher"), [100 + 20 * n + i / 9 for i in range(5)])
+    trial.done()
+    out = ask(tmp_path, "best", "io1", "--over", "api", "--best-of", "transfer").out
+    assert "transfer=1M" in out and "is the largest with a figure" in out

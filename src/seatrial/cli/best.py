@@ -14,7 +14,14 @@ from seatrial.execute.tuning import PreparedTuning
 from seatrial.execute.tuning_odds import TuningOdds
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.significance import remedy
-from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
+from seatrial.results.best import (
+    BestQuery,
+    BestTable,
+    OverSizes,
+    Setting,
+    best_settings,
+    over_sizes,
+)
 from seatrial.results.ratios import per_resource
 from seatrial.results.selection import words_of
 from seatrial.results.store.by_case import causes
@@ -30,7 +37,7 @@ from seatrial.results.tuned import (
     state_text,
     untried_text,
 )
-from seatrial.show.best import range_sections
+from seatrial.show.best import of_figures, range_sections, size_sections
 from seatrial.show.given import given_section, value_of
 from seatrial.show.sweep import sweep_page
 from seatrial.show.text import folded, page_text, section_text
@@ -60,6 +67,9 @@ MAX_NAMED = 6
     "--best-of", "NAME[,NAME]", "Each setting by its best over these, such as nodes,tasks."
 )
 @click.option("--metric", default="", help="The figure; default: the one that most runs have.")
+@options.text_option(
+    "--x", "NAME", "Rank at each value of a label or parameter; default: bytes, if it has several."
+)
 @options.choice_option(
     "--statistic",
     of=["median", "least"],
@@ -83,12 +93,14 @@ def command(
     """Rank settings: the best one, those that cannot be told from it, those that failed.
 
     TRIAL may have conditions, as for `seatrial compare`. With 95 % a best setting is among those
-    that are not called worse. Figures that others gave stand beside them, marked and not ranked.
+    that are not called worse. Figures that others gave stand beside them, marked and not ranked. Of
+    a figure with several sizes it tells the best at each, and over which sizes each is best.
 
     \b
     seatrial best sweep
     seatrial best sweep --over order,stripe --metric bandwidth
     seatrial best week1 week2 week3 --over threads --statistic least
+    seatrial best osu1 --over place --metric "latency{bytes=8}"
     seatrial best daint titan vendor --over machine --best-of nodes,tasks
     """
     query = BestQuery(over=words_of(over), best_of=words_of(best_of), **asked)
@@ -99,11 +111,13 @@ def command(
     if form == "json":
         click.echo(to_json(msgspec.to_builtins(tables)), nl=False)
     else:
-        click.echo("\n\n".join([*map(_page, tables), *left_out_of(tables)]))
+        click.echo("\n\n".join([*map(_page, over_sizes(tables)), *left_out_of(tables)]))
     return code_of_damage(sides)
 
 
-def _page(one: BestTable) -> str:
+def _page(one: BestTable | OverSizes) -> str:
+    if isinstance(one, OverSizes):
+        return "\n\n".join(map(section_text, size_sections(one)))
     if one.best_of:
         return "\n\n".join(map(section_text, range_sections(one)))
     unit = show_unit(one.unit, " in {}")
@@ -158,6 +172,7 @@ def _told(one: BestTable) -> Iterator[str]:
     if one.agreement[1]:
         yield "best in {} of {} {}".format(*one.agreement, one.blocks)
     yield from _plateau(one)
+    yield from of_figures(one)
     yield from told(each.promised for each in one.settings)
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"

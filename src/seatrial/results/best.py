@@ -14,6 +14,9 @@ worse only where each of its cases is. The interval of its ratio is of the two c
 5 % divided among all pairs that might have been chosen.
 
 Figures that somebody gave are beside the others (``BestTable.given``), and decide nothing.
+
+A figure that has several sizes is ranked at each of them, in a table of its own; ``over_sizes``
+puts these together, and says which setting is best over which sizes.
 """
 
 from collections import Counter
@@ -30,6 +33,7 @@ from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import select_best
 from seatrial.judge.statistics.significance import CONFIDENCE
 from seatrial.judge.statistics.spread import best_of
+from seatrial.model.figures import Labelled
 from seatrial.results import given as given_figures
 from seatrial.results.given import GivenEntry
 from seatrial.results.panels import (
@@ -37,6 +41,7 @@ from seatrial.results.panels import (
     CasesTable,
     along,
     kind_of,
+    metrics_of,
     panels,
     parameters_of,
     require_known,
@@ -49,9 +54,19 @@ from seatrial.results.promises import promised_of
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
 from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side, cases_of
+from seatrial.results.sizes import (
+    BYTES,
+    are_sizes,
+    by_label,
+    have_unit,
+    is_label,
+    labels_of,
+    metrics_named,
+    one_metric,
+)
 from seatrial.results.store import by_case
-from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns, Kind
-from seatrial.units import NO_DIRECTION, Better, better_of, number_or_size, unfit_of
+from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
+from seatrial.units import NO_DIRECTION, Better, better_of, number_or_size, show_size, unfit_of
 
 Statistic = Literal["median", "least"]
 SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
@@ -65,11 +80,13 @@ Blocks = Mapping[str, Mapping[Key, list[float]]]
 class BestQuery(Struct, frozen=True, kw_only=True):
     """What is asked: ``over`` are parameters or attributes, () for all parameters that vary;
     ``best_of`` those over which each setting has its best; ``metric``: the figure, "" for that of
-    which a test has most."""
+    which a test has most; ``x``: the label or parameter at each value of which they are ranked, ""
+    for ``bytes`` where the figure has several."""
 
     over: tuple[str, ...] = ()
     best_of: tuple[str, ...] = ()
     metric: str = ""
+    x: str = ""
     statistic: Statistic = "median"
 
 
@@ -127,7 +144,9 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     0 where they are not the same; ``plateau``: whether the settings about the best one were
     looked for, which takes one parameter or two; ``drops``: with constant resources, where the
     median of the next value of the one parameter is slower; ``best_of``: over what each setting has
-    its best; ``given``: figures that others gave, the best first, which are not ranked."""
+    its best; ``given``: figures that others gave, the best first, which are not ranked;
+    ``figures``: of how many the metric was chosen, 1 if it was asked for. One of several sizes has
+    its ``size`` of ``x``, in bytes or not, and as ``of_case`` the name of what all sizes share."""
 
     over: list[str]
     statistic: Statistic
@@ -139,6 +158,11 @@ class BestTable(CasesTable, frozen=True, kw_only=True):
     drops: list[SpeedDrop] = []
     best_of: list[str] = []
     given: list[GivenEntry] = []
+    figures: int = 1
+    x: str = ""
+    size: float | None = None
+    in_bytes: bool = False
+    of_case: str = ""
 
     @property
     def indistinct(self) -> list[Setting]:
@@ -151,6 +175,9 @@ def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
     has, or a name is not known."""
     every = cases_of(sides)
     _require_names(every, query)
+    x = size_label(every, query)
+    every = by_label(every, x) if x else every
+    query = replace(query, x=x, metric=one_metric(query.metric, every))
     members, given = given_figures.apart(every)
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()
@@ -178,18 +205,23 @@ class _Study:
         every: Sequence[CaseRuns],
         query: BestQuery,
     ) -> None:
-        self._every, self._query = every, query
-        differ = [name for name in varying(cases or given) if name not in query.best_of]
-        self._over = list(query.over) or differ or ["machine"]
+        self._every = every
+        self._figures = 1 if query.metric else len({*metrics_of(cases)} - {ELAPSED[0]})
+        self._query = _of_all_sizes(query, cases or given)
+        self._over = list(query.over) or self._differing(cases or given) or ["machine"]
         names = [*self._over, *query.best_of]
         self._cases = [one for one in cases if all(one.attribute(name) for name in names)]
         self.left_out = Counter(_lacking(cases, names))
         follow = [*along(self._cases, names, names), *self._tasks_of_node(query.best_of)]
-        self._follow = list(dict.fromkeys(follow))
+        self._follow = [name for name in dict.fromkeys(follow) if name != query.x]
         self._apart = {*names, *self._follow}
         self._given = [one for one in given if all(one.attribute(name) for name in self._over)]
         lacking = _lacking(given, self._over)
         self.left_out.update(f"given, {reason}" for reason in lacking)
+
+    def _differing(self, cases: Sequence[CaseRuns]) -> list[str]:
+        others = (*self._query.best_of, self._query.x)
+        return [name for name in varying(cases) if name not in others]
 
     def _tasks_of_node(self, names: Sequence[str]) -> list[str]:
         """Return the parameters that are tasks over nodes, where both of these are ``names``."""
@@ -237,13 +269,33 @@ class _Study:
         measured = panel if any(one.values for one in panel) else []
         kind = kind_of(measured or like or panel, self._query.metric)
         table = _table(panel, own, self._follow, self._query, kind, name)
-        return [replace(table, given=_beside(table, like, kind, not measured))]
+        table = replace(
+            table, given=_beside(table, like, kind, not measured), figures=self._figures
+        )
+        return [self._with_size(table, cases)]
+
+    def _with_size(self, table: BestTable, cases: Sequence[CaseRuns]) -> BestTable:
+        x = self._query.x
+        if not x:
+            return table
+        texts = {one.attribute(x) for one in self._cases or self._given}
+        return replace(
+            table,
+            x=x,
+            size=number_or_size(cases[0].attribute(x)) if are_sizes(texts) else None,
+            in_bytes=x == BYTES or have_unit(texts),
+            of_case=title(cases, {*self._apart, x}, self._every),
+        )
+
+
+def _of_all_sizes(query: BestQuery, cases: Sequence[CaseRuns]) -> BestQuery:
+    """Return the query with its metric, where sizes must have one in common."""
+    return replace(query, metric=query.metric or (query.x and kind_of(cases, "")[0]))
 
 
 def _is_tasks_of_node(one: CaseRuns, name: str) -> bool:
-    return float(one.attribute(name)) * float(one.attribute("nodes")) == float(
-        one.attribute("tasks")
-    )
+    number, nodes, tasks = (number_or_size(one.attribute(n)) for n in (name, "nodes", "tasks"))
+    return number * nodes == tasks
 
 
 def _require_names(members: Sequence[CaseRuns], query: BestQuery) -> None:
@@ -253,7 +305,25 @@ def _require_names(members: Sequence[CaseRuns], query: BestQuery) -> None:
             require_known(option, name, parameters_of(members), ATTRIBUTES)
     if both := [name for name in query.best_of if name in query.over]:
         raise UsageError(f"--best-of {both[0]}: settings are over it already; leave it out of one")
-    require_metric(query.metric, members)
+    if query.x:
+        require_known("--x", query.x, parameters_of(members), ATTRIBUTES, labels_of(members))
+    if query.x and query.x in (*query.over, *query.best_of):
+        raise UsageError(f"--x {query.x}: settings are over it already; leave it out of one")
+    if not metrics_named(query.metric, members):
+        require_metric(query.metric, members)
+
+
+def size_label(members: Sequence[CaseRuns], query: BestQuery) -> str:
+    """Return the label or parameter at each value of which settings are ranked: what the query
+    names, or ``bytes`` where the figure has several; "" for none."""
+    if query.x or not is_label(members, BYTES):
+        return query.x
+    asked = metrics_named(query.metric, members) if query.metric else metrics_of(members)
+    chosen = asked if query.metric else [kind_of(members, "")[0]]
+    parts = [each for each in map(Labelled.of, asked) if BYTES in each.labels]
+    sizes = Counter(each.without(BYTES) for each in parts)
+    most = max((sizes[Labelled.of(name).without(BYTES)] for name in chosen), default=0)
+    return BYTES if most > 1 else ""
 
 
 def _nothing_differs(members: Sequence[CaseRuns], query: BestQuery) -> str:
@@ -585,11 +655,11 @@ def _edge(name: str, value: str, values: Collection[str]) -> str:
         return "alone with a figure"
     if not are_numbers(list(values)):
         return ""
-    numbers = sorted(map(float, values))
-    if float(value) == numbers[-1]:
+    numbers = sorted(map(number_or_size, values))
+    if number_or_size(value) == numbers[-1]:
         return "the largest with a figure"
     is_one = name in (*NUMBERS, CORES) and value == "1"  # there is nothing below it
-    return "the least with a figure" if float(value) == numbers[0] and not is_one else ""
+    return "the least with a figure" if number_or_size(value) == numbers[0] and not is_one else ""
 
 
 # ---- given figures -------------------------------------------------------------------------------
@@ -657,6 +727,91 @@ def agreement_of(blocks: Blocks, best: Key, better: Better) -> tuple[int, int]:
         for block in having
     )
     return first, len(having)
+
+
+# ---- best at each size ---------------------------------------------------------------------------
+
+
+class SizeRange(Struct, frozen=True):
+    """Sizes from ``start`` to ``end`` at none of which these ``settings`` are told to be worse than
+    another one; that which is best most often is the first."""
+
+    settings: list[str]
+    start: float
+    end: float
+
+
+class OverSizes(CasesTable, frozen=True, kw_only=True):
+    """The tables of a case at each size of ``x``, and its ranges: the fewest that there are."""
+
+    x: str
+    in_bytes: bool
+    over: list[str]
+    statistic: Statistic
+    tables: list[BestTable]
+    ranges: list[SizeRange]
+    figures: int = 1
+
+    @property
+    def settings(self) -> int:
+        """How many settings there are."""
+        return len({one.name for table in self.tables for one in table.settings})
+
+    def named(self, size: float) -> str:
+        return show_size(size) if self.in_bytes else f"{size:.15g}"
+
+
+def over_sizes(tables: Sequence[BestTable]) -> list[BestTable | OverSizes]:
+    """Return tables with those of several sizes put together."""
+    found: dict[object, list[BestTable]] = {}
+    for place, one in enumerate(tables):
+        key = place if one.size is None else (one.of_case, one.metric, one.unit)
+        found.setdefault(key, []).append(one)
+    return [
+        own[0] if own[0].size is None else _over_sizes(sorted(own, key=lambda one: one.size or 0.0))
+        for own in found.values()
+    ]
+
+
+def _over_sizes(tables: list[BestTable]) -> OverSizes:
+    first = tables[0]
+    return OverSizes(
+        case=first.of_case,
+        metric=first.metric,
+        unit=first.unit,
+        better=first.better,
+        along=first.along,
+        left_out=first.left_out,
+        x=first.x,
+        in_bytes=first.in_bytes,
+        over=first.over,
+        statistic=first.statistic,
+        tables=tables,
+        ranges=size_ranges([one for one in tables if not one.reason]),
+        figures=first.figures,
+    )
+
+
+def size_ranges(tables: Sequence[BestTable]) -> list[SizeRange]:
+    """Return the fewest ranges of sizes over each of which a setting is nowhere told to be worse.
+    A range goes on for as long as there is such a setting."""
+    ranges: list[SizeRange] = []
+    within: list[BestTable] = []
+    kept: set[str] = set()
+    for one in tables:
+        good = {each.name for each in (one.settings[0], *one.indistinct)}
+        if within and not kept & good:
+            ranges.append(_range(within, kept))
+            within = []
+        kept = kept & good if within else good
+        within.append(one)
+    return [*ranges, _range(within, kept)] if within else []
+
+
+def _range(tables: Sequence[BestTable], kept: set[str]) -> SizeRange:
+    often = Counter(one.settings[0].name for one in tables)
+    names = sorted(kept, key=lambda name: (-often[name], name))
+    return SizeRange(names, tables[0].size or 0.0, tables[-1].size or 0.0)
 
 
 # ---- settings as good as the best ----------------------------------------------------------

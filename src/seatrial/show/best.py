@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.results.best import BestTable, Setting
+from seatrial.judge.promises import COLUMN, share_cell, told
+from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
 from seatrial.results.given import GivenEntry
 from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
@@ -164,3 +165,82 @@ def forest(table: BestTable, wide: bool) -> Any:
         stacked=not wide,
         bars=True,
     )
+
+
+# ---- the best at each size -----------------------------------------------------------------------
+
+
+def size_sections(one: OverSizes) -> list[Section]:
+    """Return the section of a case whose settings are ranked at each size."""
+    unit = show_unit(one.unit, "in {}, ")
+    sizes = count(len(one.tables), "size")
+    parts: list[Part] = [f"{unit}{one.better} is better; at each of {sizes}"]
+    if one.along:
+        parts.append(f"along with them: {', '.join(one.along)}")
+    columns = [
+        Column(one.x, "number"),
+        Column("best", fold=True),
+        Column("least" if one.statistic == "least" else "median", "number"),
+        Column("runs", "count"),
+        Column(COLUMN, "number"),
+        Column("cannot be told from it", fold=True),
+        Column("excluded", fold=True),
+    ]
+    rows = [_size_row(table, one) for table in one.tables]
+    title = f"{one.case}: {one.metric} over {', '.join(one.over)}, by {one.x}"
+    promised = (each.promised for table in one.tables for each in table.settings[:1])
+    return [Section(title, [*parts, Table(columns, rows), *_size_words(one), *told(promised)])]
+
+
+def _size_row(table: BestTable, one: OverSizes) -> list[Cell]:
+    size = one.named(table.size or 0.0)
+    if table.reason:
+        return [size, "", None, None, "", "", table.reason]
+    best = table.settings[0]
+    figure = best.least if one.statistic == "least" else best.median
+    others = [each.name for each in table.indistinct]
+    failed = [
+        f"{each.name}: {each.reason or causes(each.excluded)}"
+        for each in table.settings
+        if not each.n
+    ]
+    return [
+        *(size, best.name, figure, best.n, share_cell(best.promised)),
+        *(listed(others, MAX_NAMED), "; ".join(failed)),
+    ]
+
+
+def _size_words(one: OverSizes) -> Iterator[str]:
+    """Yield which settings are best over which sizes, and of how many figures this is one."""
+    if len(one.ranges) == 1 and len(one.ranges[0].settings) == one.settings:
+        yield "no order beyond noise that holds at every size"
+    elif one.ranges:
+        named = (f"{_alike(each)} {_where(each, one)}" for each in one.ranges)
+        yield f"best: {', '.join(named)}"
+        if any(len(each.settings) > 1 for each in one.ranges):
+            yield "or: neither is told to be worse than another at any of these sizes"
+    yield from of_figures(one)
+    if given := sum(len(table.given) for table in one.tables):
+        yield f"{count(given, 'given figure')} not shown; --metric with a size shows those of it"
+
+
+def _alike(each: SizeRange) -> str:
+    more = ["others"] if len(each.settings) > MAX_NAMED else []
+    return " or ".join([*each.settings[:MAX_NAMED], *more])
+
+
+def _where(each: SizeRange, one: OverSizes) -> str:
+    first, last = one.ranges[0], one.ranges[-1]
+    if first is last:
+        return f"at every {one.x}"
+    if each is first:
+        return f"up to {one.named(each.end)}"
+    if each is last:
+        return f"from {one.named(each.start)}"
+    return f"from {one.named(each.start)} to {one.named(each.end)}"
+
+
+def of_figures(one: BestTable | OverSizes) -> Iterator[str]:
+    """Yield that the metric was chosen of several."""
+    if one.figures > 1:
+        yield f"{one.metric} is one of {one.figures} figures; --metric names another"
