@@ -55,7 +55,7 @@ def command(
     \b
     seatrial export nightly --format json -o nightly.json
     seatrial export --parquet results
-    seatrial export --reproducer zwjmbm27 -o for-vendor   then: bash for-vendor/run.sh
+    seatrial export --reproducer zwjmbm27 -o vendor     then: bash vendor/run.sh
 
     \b
     Exit codes:  0  written
