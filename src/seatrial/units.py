@@ -272,6 +272,7 @@ _DIMENSIONS: dict[str, dict[str, float]] = {
     "floating-point operations per second": {
         prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _FLOP_RATES
     },
+    "share": {"1": 1.0, "%": 0.01},
     "operations per second": {"1/s": 1.0}
     | {prefix + rate: size for prefix, size in _DECIMAL.items() for rate in _OPERATION_RATES},
 }

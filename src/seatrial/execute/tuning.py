@@ -178,8 +178,8 @@ def _direction(name: str, test: Test, at: Location, *key: str | int) -> Better:
         return "lower"
     metric = test.metrics.get(name)
     if isinstance(metric, Metric):
-        if metric.better != "none":
-            return metric.better
+        if metric.direction != "none":
+            return metric.direction
         at.fault("the test does not say which direction is better; say so by `better:`", *key)
         return "lower"
     known = figure_names([test])

@@ -11,6 +11,7 @@ from seatrial.judge.check_values import (
     names_of,
 )
 from seatrial.judge.consistency import faults_of_consistency
+from seatrial.judge.derived import faults_of_parts, faults_of_ratios
 from seatrial.judge.metrics import faults_of_metrics
 from seatrial.judge.promises import fault_of_unit, promises_of
 from seatrial.judge.python_function import fault_of_source
@@ -38,8 +39,10 @@ def check_judging(suite: Suite) -> None:
             if check.name and first.setdefault(check.name, i) != i:
                 message = f"{check.name!r} is the name of verify[{first[check.name]}] too"
                 suite.fault(name, ["verify", i, "name"], message)
-        for key, message in faults_of_metrics(test):
+        for key, message in (*faults_of_metrics(test), *faults_of_ratios(test)):
             suite.fault(name, key.split("."), message)
+        for whole, places, message in faults_of_parts(test):
+            suite.fault(name, ["parts", whole, *places], message)
 
 
 def check_promises(

@@ -31,8 +31,10 @@ Measured = tuple[list[MetricValue], list[Finding]]
 
 def measure(test: Test, folder: Path) -> Measured:
     """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
-    that is missing; one with the code PASS is a notice. Raises nothing, whatever the job wrote."""
-    named = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
+    that is missing; one with the code PASS is a notice. Ratios are not among them: they follow.
+    Raises nothing, whatever the job wrote."""
+    written = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
+    named = {name: each for name, each in written.items() if not each.of}
     others = [(name, each) for name, each in test.metrics.items() if not isinstance(each, Metric)]
     parts = [_of_other(name, each, test, folder) for name, each in others]
     parts.append(_searched(named, folder))
@@ -121,8 +123,8 @@ def _figure(name: str, metric: Metric, texts: list[str]) -> MetricValue:
             f"{metric.in_file} has {len(texts)} values for {shown(metric.find)}; "
             "add `reduce:` (first, last, min, max, median, mean or sum) or a sharper pattern"
         )
-    values = [number(text) for text in texts]
-    return MetricValue(name, reduced(values, metric.reduce or "first"), metric.unit, metric.better)
+    value = reduced([number(text) for text in texts], metric.reduce or "first")
+    return MetricValue(name, value, metric.unit, metric.direction)
 
 
 def reduced(values: list[float], how: Reduce) -> float:
@@ -198,6 +200,7 @@ def _custom(named: str, test: Test, folder: Path) -> Measured:
 
 
 FROM, PYTHON = "from", "python"
+NOT_THERE = "is missing; it must be given"
 OTH = "oth"  # an output format, and the codes of a check
 
 
@@ -242,8 +245,11 @@ def _faults_of_metric(name: str, metric: Metric) -> list[tuple[str, str]]:
     faults = []
     if name in (FROM, PYTHON):
         faults.append(("", "is kept for an output format or a function; name the metric else"))
-    if fault := fault_of_pattern(metric.find, 1):
-        faults.append((".find", fault))
+    if not (metric.of or metric.over):
+        if fault := fault_of_pattern(metric.find, 1) if metric.find else NOT_THERE:
+            faults.append((".find", fault))
+        if metric.better is None:
+            faults.append((".better", NOT_THERE))
     if not metric.unit.strip():
         faults.append((".unit", "is empty; write 1 for a number without a unit"))
     return faults

@@ -19,6 +19,7 @@ from seatrial.judge import references as refs
 from seatrial.judge.check_values import NO_NAMES, Names
 from seatrial.judge.checks import find_faults
 from seatrial.judge.consistency import find_inconsistent
+from seatrial.judge.derived import find_excess, ratios
 from seatrial.judge.learning import learned_files, with_sums
 from seatrial.judge.metrics import measure
 from seatrial.judge.reading import HostFailed
@@ -91,9 +92,13 @@ def judge(
             return Verdict(REFUSED, plain(refusal[:LONGEST_WHY]), [])
         findings += _answered(test, case, folder, exit_code, names)
         figures, missing = measure(test, folder)
-        findings += missing
         figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]
+        derived, underived = ratios(test, _with_elapsed(figures, ran))
+        figures += [_as_recorded(figure, recorded) for figure in derived]
+        missing += underived
+        findings += missing
         findings += find_inconsistent(test, _with_elapsed(figures, ran))
+        findings += find_excess(test, _with_elapsed(figures, ran))
         complete = all(finding.code is PASS for finding in missing)
         figures, missed = _compared(figures, case, references, ran, complete)
         findings += missed

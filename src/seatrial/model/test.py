@@ -368,7 +368,7 @@ class Check(FileModel, frozen=True, rename={"in_file": "in"}):
 
 
 class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
-    """A figure of merit and where it is found."""
+    """A figure of merit and where it is found, or the two figures of which it is the ratio."""
 
     find: Annotated[
         str,
@@ -376,20 +376,35 @@ class Metric(FileModel, frozen=True, rename={"in_file": "in"}):
             "regular expression with one group, the number; `^` and `$` are the ends of a line, "
             "which a carriage return ends, too"
         ),
-    ]
-    better: Annotated[
-        Direction,
+    ] = ""
+    of: Annotated[
+        str,
         doc(
-            "direction of improvement; `none`: the figure is recorded and shown, and never "
-            "judged; a reference for it is a `check error`"
+            "in place of `find`: a metric, or `elapsed`, that is divided by the one `over`, in one "
+            "unit; of figures with labels each is divided by that with the same ones, e.g. "
+            "`{of: read, over: write}`"
         ),
-    ]
+    ] = ""
+    over: Annotated[str, doc("the metric by which `of` is divided; 0 gives no figure")] = ""
+    better: Annotated[
+        Direction | None,
+        doc(
+            "direction of improvement, required beside `find`; `none`: the figure is recorded and "
+            "shown, and never judged; a reference for it is a `check error`; default of a ratio: "
+            "none"
+        ),
+    ] = None
     unit: Unit = "1"
     reduce: Annotated[
         Reduce | None, doc("how to reduce several values to one; required if there are several")
     ] = None
     in_file: Annotated[str, doc("file to search")] = "stdout"
     size_limit: Annotated[SizeLimit | None, doc("maximum bytes read of the file")] = None
+
+    @property
+    def direction(self) -> Direction:
+        """Where it is better; that of a ratio need not be written."""
+        return self.better or "none"
 
 
 # ---- model ---------------------------------------------------------------------------------------
@@ -599,6 +614,15 @@ class TestFile(FileModel, frozen=True):
         dict[str, str | Metric],
         doc(
             "figures of merit by name; or from: FORMAT; or python: file.py:function",
+        ),
+    ] = {}
+    parts: Annotated[
+        dict[str, list[str]],
+        doc(
+            "metrics that are parts of a metric, or of `elapsed`, by its name: `{total: [compute, "
+            "io]}`; their shares are shown, and what they leave as `other`. Parts that are more "
+            "than the whole are a `check error`, where half of the last digit of each does not "
+            "explain it"
         ),
     ] = {}
     plugins: Annotated[

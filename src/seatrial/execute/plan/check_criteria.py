@@ -226,7 +226,7 @@ def _direction(test: Test, name: str) -> str:
     metric = test.metrics.get(name)
     if metric is None:
         return "lower" if name == ELAPSED else ""
-    return metric.better if isinstance(metric, Metric) else ""
+    return metric.direction if isinstance(metric, Metric) else ""
 
 
 def check_evidence(

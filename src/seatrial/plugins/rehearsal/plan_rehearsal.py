@@ -282,7 +282,7 @@ def _quantities(behaviour: Behaviour, test: Test) -> Iterable[Quantity]:
                 f"{test.name}: the unit of {name} is known only from its output; "
                 "a rehearsal can give figures of metrics that have find and unit"
             )
-        yield Quantity(name, figure.mean, figure.sd, metric.unit, metric.better)
+        yield Quantity(name, figure.mean, figure.sd, metric.unit, metric.direction)
 
 
 def measured_in(store_path: Path | str, trials: Path) -> Measured:

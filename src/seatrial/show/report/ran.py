@@ -214,8 +214,10 @@ def _figures(tests: Iterable[NamedTest]) -> Table:
         for name, one in test.metrics.items():
             if isinstance(one, Metric):
                 how = f"{one.reduce} of {one.find}" if one.reduce else one.find
+                place = "" if one.of else one.in_file
+                how = f"{one.of} over {one.over}" if one.of else how
                 unit = show_unit(one.unit, "{}")
-                rows.append([label, name, unit, one.better, one.in_file, how])
+                rows.append([label, name, unit, one.direction, place, how])
             else:  # from: FORMAT, or python: FILE:FUNCTION
                 rows.append([label, "", "", "", "", f"{name}: {one}"])
     columns = columns_of("test", "metric", "unit", "better", "in", "found by")
