@@ -68,10 +68,10 @@ def windows(draw: Any, count: int) -> list[Window]:
 def policies(draw: Any, kind: str) -> Policy:
     count = draw(st.integers(1, 4))
     most = st.sampled_from([0, 2, 5])
+    limit = draw(st.sampled_from([{"high": 7, "low": 3}, {"target": 6}]))
     throttle = ThrottleRule(
         gauge="load",
-        high=7,
-        low=3,
+        **limit,
         on_failure=draw(st.sampled_from(["open", "closed"])),
         stale_after=draw(st.sampled_from([15, 50])),
     )

@@ -48,7 +48,7 @@ from seatrial.journal.events import (
 )
 from seatrial.model import codes
 from seatrial.model.node_set import unfold
-from seatrial.model.policy import Entry, Limits, Policy, RateLimit, Window
+from seatrial.model.policy import Entry, Limits, Policy, RateLimit, ThrottleRule, Window
 from seatrial.model.test import Case
 
 from .model import a_case
@@ -73,6 +73,7 @@ class Run:
     stage: str
     avoid: set[str]
     on: tuple[str, ...] = ()
+    started: int | None = None
     cancelled: bool = False
     over: bool = False
     recalled: bool = False
@@ -144,6 +145,7 @@ class World:
         self.launches: list[tuple[int, Launch]] = []
         self.closed: dict[str, bool | None] = {t.gauge: None for t in self.policy.throttles}
         self.read: dict[str, int] = {}
+        self.values: dict[str, float] = {}  # gauge -> its latest good reading
         self.since = START
         self.delivered: Counter[int] = Counter()  # node-seconds, by entry
         self.verdicts: list[tuple[int, int]] = []  # case, code
@@ -342,11 +344,32 @@ class World:
         for throttle in self.policy.throttles:
             stale = max(self.read.get(throttle.gauge, 0), self.since)
             stale += round(throttle.stale_after * NS)
-            if self.now < stale:
+            if throttle.target is not None and self.read.get(throttle.gauge, 0) < self.since:
+                closed = throttle.on_failure == "closed" and self.since < late
+            elif self.now < stale:
                 closed = self.closed_at.get(throttle.gauge, late) < late
             else:
                 closed = throttle.on_failure == "closed" and stale < late
             assert not closed, "starts though a throttle is closed"
+            if self.read.get(throttle.gauge, late) < late:
+                self._check_load(throttle, run, late)
+
+    def _check_load(self, throttle: ThrottleRule, run: Run, late: int) -> None:
+        """By a target: what was read, what has started since (until ``late``; what waited beside it
+        was recalled in time), and the run."""
+        entries = self.policy.entries
+        if throttle.target is None or not self._is_read(throttle) or not entries[run.entry].opens:
+            return
+        read = self.read[throttle.gauge]
+        others = (each for each in self.runs.values() if each is not run)
+        since = [each for each in others if each.started and read <= each.started < late]
+        load = sum(entries[each.entry].opens for each in [*since, run])
+        assert self.values[throttle.gauge] + load <= throttle.target + 1e-9, "starts beyond"
+
+    def _is_read(self, throttle: ThrottleRule) -> bool:
+        """Whether a good reading says something now of a throttle with a target."""
+        read = self.read.get(throttle.gauge, 0)
+        return read >= self.since and self.now < read + round(throttle.stale_after * NS)
 
     def _recalled(self, run_id: str) -> None:
         if run_id in self.queue:
@@ -368,9 +391,20 @@ class World:
             if about.io != "light":
                 fresh = max(self.read.get(throttle.gauge, 0), self.since)
                 closed = self.closed[throttle.gauge]
+                if throttle.target is not None and self.read.get(throttle.gauge, 0) < self.since:
+                    closed = None  # from before a pause
                 if closed is None or self.now >= fresh + round(throttle.stale_after * NS):
                     closed = throttle.on_failure == "closed"
                 assert not closed, "launched though a throttle is closed"
+                if throttle.target is not None and self._is_read(throttle):
+                    read = self.read[throttle.gauge]
+                    unseen = [
+                        self.policy.entries[run.entry].opens
+                        for run in self.runs.values()
+                        if run.started is None or run.started >= read
+                    ]
+                    load = self.values[throttle.gauge] + sum(unseen) + about.opens
+                    assert load <= throttle.target + 1e-9, "launched beyond the target"
 
     def _check_nodes(self, run: Run, case: Case) -> None:
         if not self.policy.nodes:
@@ -447,6 +481,7 @@ class World:
             self.queue.remove(run_id)
             run.on = tuple(usable[: case.nodes])
             self._check_start(run)
+            run.started = self.now
             self.free -= set(run.on)
             self.note(JobStarted, run_id, run.case, nodes=",".join(run.on))
             self._draw_end(run_id, run, case)
@@ -545,15 +580,21 @@ class World:
             self.note(GaugeRead, gauge=throttle.gauge, reason="it hangs")
         else:
             if self.now >= START + self.luck.until * NS:
-                value = throttle.low - 1
+                value = throttle.lowest - 1 if throttle.target is None else 0.0
             self.note(GaugeRead, gauge=throttle.gauge, value=value)
             fresh = max(self.read.get(throttle.gauge, 0), self.since)
-            if self.now >= fresh + round(throttle.stale_after * NS):
+            told = throttle.target is None or self.read.get(throttle.gauge, 0) >= self.since
+            if self.now >= fresh + round(throttle.stale_after * NS) or not told:
                 self.closed_at.pop(throttle.gauge, None)  # it was as it is on failure
             self.read[throttle.gauge] = self.now
-            if value > throttle.high:
+            self.values[throttle.gauge] = value
+            if value > throttle.highest:
                 self.closed[throttle.gauge] = True
-            elif value < throttle.low or self.closed[throttle.gauge] is None:
+            elif (
+                value < throttle.lowest
+                or throttle.target == value
+                or self.closed[throttle.gauge] is None
+            ):
                 self.closed[throttle.gauge] = False
                 self.closed_at.pop(throttle.gauge, None)
             if self.closed[throttle.gauge]:

@@ -8,14 +8,15 @@ An ``Budget`` (``demand``) is what one decision may launch, caps and targets inc
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from seatrial.decide.in_flight import InFlightCounts
+from seatrial.decide.in_flight import InFlightCounts, RunInFlight
 from seatrial.decide.resources import Requests
+from seatrial.decide.throttle import LoadLimit, ThrottleState, sentence
 from seatrial.journal.events import (
     GaugeRead,
     RunSubmitted,
@@ -30,77 +31,6 @@ from seatrial.model import policy
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Caps, Entry, Placement, Policy, PolicyTarget
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
-
-# ---- throttle ------------------------------------------------------------------------------------
-#
-# A throttle by a gauge with hysteresis: it closes above ``high`` and opens below ``low``.
-
-
-class ThrottleState:
-    """The state of one throttle, a fold over the readings of its gauge."""
-
-    def __init__(self, about: policy.ThrottleRule, former: "ThrottleState | None" = None) -> None:
-        """``former`` is the throttle by the same gauge that this one replaces."""
-        self.about = about
-        self._stale_after = round(about.stale_after * SECOND_NS)
-        self._closed: bool | None = None  # None before the first good reading
-        self._read = 0  # time of the latest good reading
-        self._value: float | None = None  # the latest good reading
-        self.failure = ""  # reason why the latest reading failed
-        if former is not None:
-            self._closed, self._read = former._closed, former._read
-            self._value, self.failure = former._value, former.failure
-            self._set()
-
-    def apply(self, event: GaugeRead) -> None:
-        """Record a reading of the gauge; a reading without a finite number is a failure."""
-        value = finite(event.value)
-        if value is None:
-            self.failure = event.reason or "it gave no number"
-            return
-        self.failure = ""
-        self._read = event.time
-        self._value = value
-        self._set()
-
-    def _set(self) -> None:
-        """Close or open by the latest good reading."""
-        value = self._value
-        if value is None:
-            return
-        if value > self.about.high:
-            self._closed = True
-        elif value < self.about.low or self._closed is None:
-            self._closed = False
-
-    def closed(self, now: int, since: int) -> bool:
-        """Return whether launches are held back, in a trial that last started or was resumed at
-        ``since``."""
-        if self.failing(now, since) or self._closed is None:
-            return self.about.on_failure == "closed"
-        return self._closed
-
-    def failing(self, now: int, since: int) -> bool:
-        """Return whether there has been no good reading for too long."""
-        return now >= self.stale_at(since)
-
-    def stale_at(self, since: int) -> int:
-        """Return the time (ns) from which the latest good reading is too old. The gauge is not read
-        while the trial is paused, so ``since`` counts if it is later."""
-        return (self._read if self._read > since else since) + self._stale_after
-
-    def trouble(self, now: int, since: int) -> str:
-        """Return the alert about the gauge, "" if it works."""
-        about, failing = self.about, self.failing(now, since)
-        if not failing and not self.failure:
-            return ""
-        reason = self.failure or f"no reading for {show_seconds(about.stale_after)}"
-        if failing or self._closed is None:
-            follows = f"launches of what is not light are {about.on_failure} until it works"
-        else:
-            follows = f"what it said last holds for {show_seconds(about.stale_after)}"
-        return f"gauge {about.gauge} fails: {reason}; {follows}"
-
 
 # ---- admission -----------------------------------------------------------------------------------
 
@@ -147,6 +77,8 @@ class Admission:
         self.targets = Targets(policy.targets, policy.placement, policy.caps)
         self.bucket = TokenBucket(policy.stagger) if policy.stagger else None
         self.throttles = [ThrottleState(about) for about in policy.throttles]
+        #: of the throttles with a target
+        self.load_limits = self._load_limits()
         self.outages: list[tuple[int, int]] = []  # planned ones of the whole machine
         self._blackouts: list[Shut] = []  # of all nodes
         self.shut: list[Shut] = []  # blackouts of some nodes
@@ -181,6 +113,18 @@ class Admission:
             self.bucket.take(event.time)
         if event.target:
             self.targets.place(event.target, self.policy.entries[entry].opens)
+        for limit in self.load_limits:
+            limit.launch(event.run_id, entry)
+
+    def started(self, run_id: str, time: int) -> None:
+        """Record that the job of a run started."""
+        for limit in self.load_limits:
+            limit.started(run_id, time)
+
+    def ended(self, run_id: str) -> None:
+        """Record that the job of a run is over."""
+        for limit in self.load_limits:
+            limit.ended(run_id)
 
     def gauge(self, event: GaugeRead) -> None:
         self.targets.read(event)
@@ -188,6 +132,9 @@ class Admission:
             if throttle.about.gauge == event.gauge:
                 throttle.apply(event)
                 self._gates = None
+        for limit in self.load_limits:
+            if limit.throttle.about.gauge == event.gauge and not limit.throttle.failure:
+                limit.read()
 
     def apply(self, event: TestStopped | TestAdmitted | TestHeld | TestReleased) -> None:
         """Follow what Seatrial or people decide about tests."""
@@ -205,8 +152,8 @@ class Admission:
         self.closed = frozenset((*self.stopped, *self._held, *heavy))
         self._gates = None
 
-    def change(self, policy: Policy, now: int) -> None:
-        """Follow another policy from ``now`` (ns) on."""
+    def change(self, policy: Policy, flights: Mapping[str, RunInFlight]) -> None:
+        """Follow another policy from now on; ``flights`` are the runs in flight, by their ids."""
         before, self.policy = self.policy, policy
         self.targets = self.targets.changed(policy.targets, policy.placement, policy.caps)
         if policy.stagger != before.stagger:
@@ -215,10 +162,18 @@ class Admission:
         self.throttles = [
             ThrottleState(about, former.get(about.gauge)) for about in policy.throttles
         ]
+        self.load_limits = self._load_limits()
+        for limit in self.load_limits:
+            limit.take_up(flights)
         self.heavy = {n for n, entry in enumerate(policy.entries) if entry.io != "light"}
         self._any_gate = _any_gate(policy)
         self._close()
         self.go(self.start, self.since)
+
+    def _load_limits(self) -> list[LoadLimit]:
+        entries = self.policy.entries
+        by_target = (each for each in self.throttles if each.about.target is not None)
+        return [LoadLimit(throttle, entries) for throttle in by_target]
 
     # ---- what holds launches back ---------------------------------------------------------
 
@@ -260,6 +215,21 @@ class Admission:
             return True
         return self.targets.has_place(about, counts)
 
+    def rooms(self, now: int) -> list[float]:
+        """Return what may be started besides, by each throttle with a target."""
+        return [limit.room(now, self.since) for limit in self.load_limits]
+
+    def has_room(self, entry: int, rooms: list[float]) -> bool:
+        """Return whether a run of an entry may start in these rooms."""
+        pairs = zip(self.load_limits, rooms, strict=True)
+        return all(limit.fits(entry, room) for limit, room in pairs)
+
+    def excess(self, now: int) -> set[str]:
+        """Return the runs that wait at the scheduler, and must not start by a throttle with a
+        target, as its reading has risen since they were launched."""
+        found: set[str] = set()
+        return found.union(*(limit.excess(now, self.since) for limit in self.load_limits))
+
     @property
     def lets_all(self) -> bool:
         """Whether nothing can hold a launch back."""
@@ -287,6 +257,10 @@ class Admission:
             for each in self.throttles
             if each.closed(now, self.since)
         ]
+        for limit, room in zip(self.load_limits, self.rooms(now), strict=True):
+            if 0 <= room < max(limit.loads, default=0.0):
+                stands = sentence(limit.throttle, limit.since)
+                reason.append(f"gauge {limit.throttle.about.gauge} leaves little room: {stands}")
         for window in self.policy.blackouts:
             start, end = window.span(self.start)
             if start <= now < end:

@@ -196,13 +196,16 @@ class Conductor:
             return []
         exclusions = state.nodes.exclusions_in_force
         placed_may_be_down = state.placer is not None and state.nodes.down
-        if not (held or exclusions or state.admission.shut or placed_may_be_down):
+        excess = state.admission.excess(now)
+        if not (held or excess or exclusions or state.admission.shut or placed_may_be_down):
             return []
 
         return [
             run_id
             for run_id, flight in state.queued.items()
-            if flight.entry in held or self._may_get_wrong_nodes(flight, now, exclusions)
+            if flight.entry in held
+            or run_id in excess
+            or self._may_get_wrong_nodes(flight, now, exclusions)
         ]
 
     def _may_get_wrong_nodes(self, flight: RunInFlight, now: int, exclusions: int) -> bool:

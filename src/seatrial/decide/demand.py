@@ -73,14 +73,38 @@ class Budget:
         self._capped = bool(caps.file_systems or caps.bytes)
         self._targets = admission.targets
         self._copied = False
+        self._rooms = admission.rooms(now)
         self._bucket = admission.bucket
         if self._bucket is not None:
             self._tokens = self._bucket.whole(now)
             if self._tokens < 1:
                 self.shut |= admission.heavy
 
+    @property
+    def follows_load(self) -> bool:
+        """Whether starts are held back by the target of a throttle."""
+        return bool(self._rooms)
+
     def may_start(self, case: int) -> bool:
         """Return whether a run may start now, cores and targets aside."""
+        entry = self._requests[case].entry
+        return self._may_start(case) and self._admission.has_room(entry, self._rooms)
+
+    def keep_room(self, case: int) -> bool:
+        """Keep the room of throttles with a target for a run that may start but for that, and will
+        have room when runs of this trial have ended. Return whether it was kept."""
+        entry, limits = self._requests[case].entry, self._admission.load_limits
+        if self._admission.has_room(entry, self._rooms) or not self._may_start(case):
+            return False
+        if not all(limit.will_fit(entry) for limit in limits):
+            return False
+        self._rooms = [
+            room - limit.loads[entry] for limit, room in zip(limits, self._rooms, strict=True)
+        ]
+        return True
+
+    def _may_start(self, case: int) -> bool:
+        """Return whether a run may start now, cores, targets and loads aside."""
         entry, nodes, _, width, gpus, unfit, _ = self._requests[case]
         return not (
             entry in self.shut
@@ -141,6 +165,8 @@ class Budget:
         for case in cases:
             request = self._requests[case]
             self.counts.launch(request, target)
+            for i, limit in enumerate(self._admission.load_limits):
+                self._rooms[i] -= limit.loads[request.entry]
             gpus = max(gpus, request.gpus)
         self.cores -= cores
         self.jobs -= 1

@@ -195,6 +195,8 @@ class Mix(Demand):
             while (first := self._must_be_next(budget, taking)) is not None:
                 if not taking.take(first):
                     return taking.choices
+        if budget.follows_load:
+            self._keep_room(budget, taking)
         if self._with_copies:
             self._to_copies(budget, taking)
         if self._claimed:
@@ -346,6 +348,20 @@ class Mix(Demand):
             if (max_had - had[entry] > run or passed) and taking.gives(entry):
                 return entry
         return None
+
+    def _keep_room(self, budget: Budget, taking: "_Taking") -> None:
+        """Keep what the target of a throttle leaves for the test that is furthest behind, where it
+        is behind by more than a run and only lacks room: else the small loads of others would pass
+        it for ever."""
+        ready = [n for n in self._claimed if self._cases[n] and n not in taking.shut]
+        ready = list(self._due(ready, taking, budget, 0))
+        had = dict(zip(ready, self._had(ready, budget.counts), strict=True))
+        ahead = max(self._had(self._claimed, budget.counts), default=0.0)
+        for entry in sorted(had, key=lambda n: (had[n], n)):
+            case = taking.next(entry)
+            run = self._of_run(entry) / self._share[entry] if self._turn[entry] else 0.0
+            if ahead - had[entry] > run and budget.keep_room(case):
+                return
 
 
 class _Taking:

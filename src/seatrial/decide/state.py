@@ -155,6 +155,7 @@ class ConductorState:
         self.free.take(flight, self.cases[number].at_once)
         self.counts.launch(request, event.target)
         self.admission.launch(entry, event)
+        self.changed |= bool(self.admission.load_limits)  # others that wait may fit no more
         flight.away = self.nodes.launched(number)
         flight.exclusions = self.nodes.exclusions
         self._count(entry, event.time)
@@ -174,12 +175,16 @@ class ConductorState:
         flight, nodes = self.in_flight.get(event.run_id), self.nodes.usable
         if flight is not None and flight.apply(event):
             self.queued.pop(event.run_id, None)
+            self.admission.started(event.run_id, event.time)
             self.failing.started(event.run_id, flight.entry)
             idle = self.counts.idle(nodes)
             self.counts.start(flight.request)
             self.watchdogs.unqueued(event.run_id, event.time, started=True)
             self._count(flight.entry, event.time)
-            idle_changed = self.counts.idle(nodes) != idle or bool(self.admission.shut)
+            admission = self.admission
+            # what waits may have to be recalled for one that started
+            idle_changed = self.counts.idle(nodes) != idle or bool(admission.shut)
+            idle_changed |= bool(admission.load_limits)
             if self.placer is not None or self.demand.asks_after_start(self.counts, idle_changed):
                 self.changed = True
 
@@ -224,6 +229,7 @@ class ConductorState:
         started = self.queued.pop(event.run_id, None) is None
         if not started:
             self.watchdogs.unqueued(event.run_id, event.time, started=False)
+        self.admission.ended(event.run_id)
         self.free.give_back(flight)
         self.counts.end(flight.request, flight.target, started)
         self._count(flight.entry, event.time)
@@ -392,12 +398,14 @@ class ConductorState:
 
     def _is_held(self, entry: int, time: int) -> bool:
         """Return whether an entry is held back by its first build, by a gate, or as no metadata
-        target can take one more of its runs."""
+        target and no throttle's target can take one more of its runs."""
         keys = self._build_keys[entry]
         if "" not in keys and self.builds.why_failed.keys().isdisjoint(keys):
             return True
         admission = self.admission
-        return entry in admission.gates(time).held or not admission.has_place(entry, self.counts)
+        if entry in admission.gates(time).held or not admission.has_place(entry, self.counts):
+            return True
+        return not admission.has_room(entry, admission.rooms(time))
 
     def _fits(self, entry: int) -> bool:
         """Return whether its narrowest run would start now, beside those that wait."""
@@ -459,7 +467,7 @@ class ConductorState:
                 self.counts.launch(flight.request, flight.target)
                 if run_id not in self.queued:
                     self.counts.start(flight.request)
-        self.admission.change(policy, event.time)
+        self.admission.change(policy, self.in_flight)
         self.retry_policy.change(policy.entries)
         self.nodes.change(policy.exclusion)
         dues = dues_of(self.cases, self.requests, policy, self.limits.cores)

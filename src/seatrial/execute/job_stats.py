@@ -9,6 +9,7 @@ Runs that end at the same time share an answer: the first one that was asked for
 import asyncio
 import contextlib
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.execute.background import Tasks
@@ -87,7 +88,8 @@ def _keep(folder: Path, number: str, sums: dict[str, int]) -> None:
 
 # ---- gauges --------------------------------------------------------------------------------------
 #
-# Reads the gauges of a trial's throttles and metadata targets, in the background.
+# Reads the gauges of a trial in the background: those of its throttles and metadata targets, and
+# those that are to be sampled.
 
 
 LONGEST_QUOTE = 60
@@ -104,23 +106,45 @@ class GaugeWatch:
     def watch(self, policy: Policy) -> None:
         """Start to read the gauges of a policy that are not read yet. Others are read on: a change
         of the policy may need them again."""
+        throttling = {each.gauge for each in policy.throttles}
         for name in policy.gauges:
             if name not in self._watched:
                 self._watched.add(name)
-                self._tasks.spawn(_watch(name, self._gauges.get(name), self._tasks))
+                tell = self._tell_failure if name not in throttling else _tell_nobody
+                self._tasks.spawn(_watch(name, self._gauges.get(name), self._tasks, tell))
+
+    def _tell_failure(self, name: str, reason: str) -> None:
+        """Tell people of a gauge that no throttle goes by; the conductor tells of others."""
+        text = f"gauge {name} fails: {reason}; its readings have a gap"
+        self._tasks.alert("gauge", name, text)
 
 
-async def _watch(name: str, gauge: Gauge | None, tasks: Tasks) -> None:
+Tell = Callable[[str, str], None]
+
+
+def _tell_nobody(name: str, reason: str) -> None:
+    """Do nothing."""
+
+
+async def _watch(name: str, gauge: Gauge | None, tasks: Tasks, tell: Tell) -> None:
+    """Read a gauge at its interval. ``tell`` gets each failure that follows a good reading."""
     if gauge is None:  # the description of the machine has changed
-        tasks.put(GaugeRead(gauge=name, reason=f"the machine has no gauge {name}"))
+        reason = f"the machine has no gauge {name}"
+        tasks.put(GaugeRead(gauge=name, reason=reason))
+        tell(name, reason)
         return
     shell = Shell(gauge.command, gauge.timeout.seconds)
     every = gauge.every.seconds
     loop = asyncio.get_running_loop()
+    failed = False
     while True:
         began = loop.time()
         value, reason = reading_of(await shell.run())
-        tasks.put(GaugeRead(gauge=name, value=value, reason=reason))
+        took = round(loop.time() - began, 3)
+        tasks.put(GaugeRead(gauge=name, value=value, reason=reason, seconds=took))
+        if reason and not failed:
+            tell(name, reason)
+        failed = bool(reason)
         await asyncio.sleep(max(0.0, began + every - loop.time()))
 
 

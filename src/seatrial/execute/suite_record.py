@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.decide.place import placing_of
+from seatrial.execute.plan.policy import sampled_of
 from seatrial.execute.prepare import Prepared
 from seatrial.execute.trial_record import Record
 from seatrial.judge.log_rules import own_rules
@@ -30,6 +31,8 @@ def suite_record(prepared: Prepared, tag: str) -> Record:
     own = without_plan(tests, prepared.cases)
     if placing := placing_of(prepared.site.machine, tests, prepared.cases):
         own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
+    if sampled := sampled_of(None, prepared.site.machine):
+        own = replace(own, sampled=sampled)
     return Record(
         tag=tag,
         created=time.time_ns(),

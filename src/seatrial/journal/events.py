@@ -731,12 +731,14 @@ class TestAdmitted(TestEvent, frozen=True, kw_only=True, tag="test_admit"):
 
 
 class GaugeRead(Event, frozen=True, kw_only=True, tag="gauge"):
-    """A gauge was read; ``reason`` says why there is no value."""
+    """A gauge was read; ``reason`` says why there is no value. ``seconds`` is how long its command
+    took: what started in that time, the reading may not have."""
 
     number: ClassVar[int] = 380
     gauge: str = field(default="", name="alias")
     value: Number | None = None
     reason: str = field(default="", name="text")
+    seconds: Number = 0.0
 
 
 # ---- of people --------------------------------------------------------------------------------

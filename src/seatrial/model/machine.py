@@ -261,6 +261,9 @@ class Gauge(FileModel, frozen=True):
     ]
     every: Annotated[Duration, doc("time between two readings")] = Duration("30s")
     timeout: Annotated[Duration, doc("maximum time of a reading")] = Duration("10s")
+    sample: Annotated[
+        bool, doc("it is read in every trial of the machine, and shown beside the runs")
+    ] = False
 
 
 class Looks(Span):

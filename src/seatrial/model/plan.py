@@ -4,6 +4,7 @@ The structs are the file's shape: the loader decodes by them and ``seatrial sche
 them. ``seatrial.execute.plan.policy`` turns a component into a policy for the conductor.
 """
 
+import math
 import re
 from collections.abc import Container
 from typing import Annotated, Final, Literal, get_args
@@ -167,6 +168,13 @@ class Criterion(FileModel, frozen=True):
             "the machine, in place of that of the worst test; tests with `fill` stay apart"
         ),
     ] = False
+    gauge: Annotated[
+        str, doc("of `gauge`: a gauge of the machine, which the trial then reads; it is needed")
+    ] = ""
+    share: Annotated[
+        Annotated[Share, part_of("all the time (100%)")],
+        doc("of `gauge`: the least share of the trial's time in which it is inside its bounds"),
+    ] = Share("100%")
 
     id: Annotated[str, doc("short name by which reports and waivers name it")] = ""
     clause: Annotated[str, doc("clause of the contract")] = ""
@@ -278,6 +286,13 @@ class ComponentTest(FileModel, frozen=True, rename={"max_runs": "most"}):
             ge=0,
         ),
     ] = 0
+    loads: Annotated[
+        dict[str, Annotated[float, Meta(ge=0)]],
+        doc(
+            "by gauge: what a run adds to its reading, for throttles with a `target`; default: "
+            "`opens`"
+        ),
+    ] = {}
     file_system: Annotated[str, doc("its file system; default: the component's")] = ""
     deck: Annotated[Deck | None, doc("the input that its runs share, or copy")] = None
     retry: Annotated[
@@ -313,11 +328,26 @@ class Stagger(FileModel, frozen=True):
 
 
 class Throttle(FileModel, frozen=True):
-    """Holds back starts of tests whose I/O is not light, by a gauge."""
+    """Holds back starts of tests whose I/O is not light, by a gauge: with `high` and `low`, or
+    with a `target`."""
 
     gauge: Annotated[str, doc("a gauge of the machine")]
-    high: Annotated[float, doc("starts are held back above it")]
-    low: Annotated[float, doc("starts continue below it")]
+    high: Annotated[float | None, doc("starts are held back above it")] = None
+    low: Annotated[float | None, doc("starts continue below it")] = None
+    target: Annotated[
+        float | None,
+        doc(
+            "in place of both: a run starts only where the last reading, the declared loads of "
+            "all runs that started since (`loads`, else `opens`) and its own stay at or below it"
+        ),
+    ] = None
+    settle: Annotated[
+        Span,
+        doc(
+            "of `target`: time from the start of a run until its load is in the readings; until "
+            "then what it declares is added"
+        ),
+    ] = Span("1m")
     on_failure: Annotated[Literal["open", "closed"], doc("assumed state while the gauge fails")] = (
         "closed"
     )
@@ -435,6 +465,10 @@ class Component(FileModel, frozen=True):
     throttles: Annotated[
         list[Throttle], doc("gauges that hold starts back while they are high")
     ] = []
+    gauges: Annotated[
+        list[str],
+        doc("gauges that are read though no throttle goes by them, to be shown beside the runs"),
+    ] = []
     blackouts: Annotated[list[TimeSpan], doc("times without starts")] = []
     retry: Annotated[Retry, doc("what follows a failure")] = Retry()
     exclude: Annotated[Exclude, doc("when nodes that fail get no more runs")] = Exclude()
@@ -501,7 +535,8 @@ def has_unit(written: int | float | str | None) -> bool:
 
 
 def bound_of(criterion: str, written: int | float | str, metric: str = "", unit: str = "") -> float:
-    """Return a bound of a criterion: seconds for ``mtbf``, a number for counts, else a share (which
+    """Return a bound of a criterion: seconds for ``mtbf``, a number for counts and for readings of
+    a ``gauge``, else a share (which
     may be negative for ``slowdown``; for ``mix`` of percentage points). For ``figure_of_merit`` a
     number is in the metric's own unit, and per cent are a share of its reference; of the metric
     ``elapsed`` it may be a duration, and of others a figure that is converted into the metric's
@@ -516,6 +551,7 @@ def bound_of(criterion: str, written: int | float | str, metric: str = "", unit:
         "count": _whole,
         "change": _signed_share,
         "points": _points,
+        "reading": _reading,
     }
     if quantity in parsers:
         return parsers[quantity](written)
@@ -535,6 +571,12 @@ def _of_metric(written: int | float | str, unit: str) -> float:
     if figure is None:
         raise ValueError(f"{written!r} is not of the dimension of {unit}; write a unit of that")
     return figure
+
+
+def _reading(written: int | float | str) -> float:
+    if isinstance(written, str) or not math.isfinite(written):
+        raise ValueError(f"{written!r} is no number as the gauge prints it; write e.g. 400")
+    return float(written)
 
 
 def _whole(written: int | float | str) -> float:

@@ -5,6 +5,7 @@ changes. `seatrial run` has a policy without a plan: every case its repeats, onc
 seconds.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
@@ -75,6 +76,7 @@ Changes = Literal["always", "once", "sustained"]
 _LARGEST = 1 << 62
 Count = Annotated[int, Meta(ge=0, lt=_LARGEST)]
 Number = Annotated[float, Meta(ge=0, lt=_LARGEST)]
+_Reading = Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST)]
 
 
 class Member(NamedTuple):
@@ -139,6 +141,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     ] = "normal"
     file_system: str = ""
     opens: Annotated[Number, limit("load of one run on its metadata target", "once")] = 0.0
+    loads: Annotated[
+        dict[str, Number],
+        limit("what one run adds to the reading of a gauge; of others, its `opens`", "once"),
+    ] = {}
     answers: Annotated[
         dict[str, Answer],
         limit("whether a run is retried, by the name of its verdict", "always", "retry.answers"),
@@ -179,6 +185,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     alone: int = 1
     full: int = 1
     bytes: Annotated[int, limit("size of the copied deck of a run", word="bytes of decks")] = 0
+
+    def load_on(self, gauge: str) -> float:
+        """Return what a run adds to the reading of a gauge, as it is declared."""
+        return self.loads.get(gauge, self.opens)
 
 
 class PolicyTarget(Struct, frozen=True, kw_only=True):
@@ -224,17 +234,41 @@ class RateLimit(Struct, frozen=True, kw_only=True):
 
 
 class ThrottleRule(Struct, frozen=True, kw_only=True):
-    """A throttle of I/O by a gauge."""
+    """A throttle of I/O by a gauge: with ``high`` and ``low``, or with a ``target``."""
 
     gauge: str
-    high: Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST), doc("it closes above it")]
-    low: Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST), doc("it opens below it")]
+    high: Annotated[_Reading | None, doc("it closes above it")] = None
+    low: Annotated[_Reading | None, doc("it opens below it")] = None
+    target: Annotated[
+        _Reading | None,
+        doc("the reading, what was started since and a further run stay at or below it"),
+    ] = None
+    settle: Annotated[
+        Number, limit("time from the start of a run until a reading has its load", unit="seconds")
+    ] = 0.0
     on_failure: Annotated[Literal["open", "closed"], doc("what it is without a good reading")] = (
         "closed"
     )
     stale_after: Annotated[Number, limit("time for which a reading is good", unit="seconds")] = (
         300.0
     )
+
+    def __post_init__(self) -> None:
+        by_bounds = self.high is not None and self.low is not None
+        if by_bounds == (self.target is not None):
+            raise ValueError(f"a throttle by {self.gauge} has high and low, or a target")
+
+    @property
+    def highest(self) -> float:
+        """The reading above which it closes."""
+        bounds = (each for each in (self.target, self.high) if each is not None)
+        return next(bounds, math.inf)
+
+    @property
+    def lowest(self) -> float:
+        """The reading below which it opens."""
+        bounds = (each for each in (self.target, self.low) if each is not None)
+        return next(bounds, -math.inf)
 
 
 class Window(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -351,6 +385,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     )
     stagger: Annotated[RateLimit | None, limit("spreads starts over time", "always")] = None
     throttles: Annotated[list[ThrottleRule], limit("throttles of I/O by gauges", "always")] = []
+    sampled: Annotated[
+        list[str], limit("gauges that are read though nothing goes by them", "always", "gauges")
+    ] = []
     blackouts: Annotated[list[Window], limit("times without starts", "always")] = []
     outages: Annotated[list[Window], limit("planned outages", "always")] = []
     exclusion: Annotated[
@@ -378,9 +415,10 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def gauges(self) -> list[str]:
-        """The gauges that throttles and metadata targets go by, each once."""
+        """The gauges that throttles and metadata targets go by, then those that are read for
+        people alone; each once."""
         names = [each.gauge for each in self.throttles] + [each.gauge for each in self.targets]
-        return list(dict.fromkeys(filter(None, names)))
+        return list(dict.fromkeys(filter(None, [*names, *self.sampled])))
 
     def subject_of(self, window: Window) -> str:
         """Return the tests and nodes of a window: "a, b on n[1-2]", or "everything"."""

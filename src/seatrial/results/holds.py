@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from seatrial.decide.admission import ThrottleState
 from seatrial.decide.builds import unbuilt
 from seatrial.decide.resources import planned_for
+from seatrial.decide.throttle import ThrottleState, declared, fits_in, sentence, unseen
 from seatrial.journal import events
 from seatrial.journal.trial_life import end_by
 from seatrial.model.policy import Policy
@@ -110,7 +110,37 @@ class Holds:
             for number, throttle in enumerate(self._throttles)
             if throttle.closed(now, self._since)
         ]
-        return [*gauges, *self._blackouts(now)]
+        return [*gauges, *self._full(now), *self._blackouts(now)]
+
+    def _full(self, now: int) -> Iterator[Hold]:
+        """Yield the throttles with a target that leave no room for a run of some tests."""
+        history = self._history
+        entries = history.policy.entries
+        for throttle in self._throttles:
+            if throttle.about.target is None or not throttle.is_known(now, self._since):
+                continue
+            if throttle.closed(now, self._since):
+                continue  # it is told as closed
+            gauge, value = throttle.about.gauge, throttle.value or 0.0
+            loads = declared(entries, gauge)
+            flights = (run for run in history.runs if run.in_flight and run.entry < len(loads))
+            starts = ((run.entry, run.job_started or run.script_started) for run in flights)
+            since = unseen(throttle, loads, starts)
+            room = throttle.about.target - value - since
+            tests = [
+                entry.name
+                for entry, load in zip(entries, loads, strict=True)
+                if entry.io != "light" and not fits_in(load, room)
+            ]
+            if tests:
+                text = f"gauge {gauge} leaves no room for a run of {', '.join(tests)}: "
+                yield Hold(
+                    kind="gauge",
+                    what=gauge,
+                    text=text + sentence(throttle, since),
+                    value=value,
+                    high=throttle.about.target,
+                )
 
     def _gauge(self, throttle: ThrottleState, since: int | None, now: int) -> Hold:
         about = throttle.about
@@ -118,8 +148,11 @@ class Holds:
         if since is None:
             since = self._stale(throttle, now)
         shown = "it gave no number yet" if value is None else f"{value:g}"
-        text = f"gauge {about.gauge} is closed: {shown}; it closes above {about.high:g} and opens "
-        text += f"below {about.low:g}"
+        text = f"gauge {about.gauge} is closed: {shown}; "
+        if about.target is not None:
+            text += f"its target is {about.target:g}"
+        else:
+            text += f"it closes above {about.highest:g} and opens below {about.lowest:g}"
         if trouble := throttle.trouble(now, self._since):
             text += f"; {trouble}"
         return Hold(
@@ -129,7 +162,7 @@ class Holds:
             since=self._since if since is None else since,
             value=value,
             low=about.low,
-            high=about.high,
+            high=about.high if about.target is None else about.target,
         )
 
     def _blackouts(self, now: int) -> list[Hold]:

@@ -29,7 +29,7 @@ from seatrial.model.machine import Machine, SlurmOverride
 from seatrial.model.moments import TimeSpan
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.nodes import node_names
-from seatrial.model.plan import Component, ComponentTest, Plan, phases_of, tag_of
+from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
 from seatrial.model.select import compile_keyword
 from seatrial.model.suite import Suite
 from seatrial.units import show_seconds
@@ -161,9 +161,7 @@ def _of_kind(component: Component, at: Location) -> None:
 
 def _quantities(component: Component, at: Location) -> None:
     for i, throttle in enumerate(component.throttles):
-        location = at.inside("throttles", i)
-        if throttle.low >= throttle.high:
-            location.fault(f"{throttle.low:g} is not below high, {throttle.high:g}", "low")
+        _throttle(throttle, at.inside("throttles", i))
     caps = component.caps
     for name, part in component.parts.items():
         _part(part, component.kind == "sustained", at.inside("tests", name))
@@ -171,6 +169,26 @@ def _quantities(component: Component, at: Location) -> None:
         if cap == 0 and at.given("caps", key):
             text = f"0 lets no run start; give 1 or more, or remove {key} for no cap"
             at.fault(text, "caps", key)
+
+
+def _throttle(throttle: Throttle, at: Location) -> None:
+    """Check that a throttle has one of its two forms."""
+    high, low, target = throttle.high, throttle.low, throttle.target
+    if any(unread(at, key) for key in ("high", "low", "target")):
+        return
+    if target is not None:
+        for key in filter(at.given, ("high", "low")):
+            at.fault("give a target, or high and low; not both", key)
+        return
+    if at.given("settle"):
+        at.fault("is of a target alone; remove it", "settle")
+    if high is None and low is None:
+        at.fault("has no limit; give a target, or high and low", "gauge")
+    elif high is None or low is None:
+        key, other = ("high", "low") if high is None else ("low", "high")
+        at.fault(f"is missing; {other} needs it: give both, or a target in place of them", key)
+    elif low >= high:
+        at.fault(f"{low:g} is not below high, {high:g}", "low")
 
 
 def _sums(component: Component, at: Location) -> None:
@@ -272,7 +290,8 @@ def _check_exists(
 
 
 def _throttles(component: Component, machine: Machine, at: Location) -> None:
-    """Check that gauges exist, and that the next reading can arrive before the last is stale."""
+    """Check that gauges exist, that the next reading can arrive before the last is stale, and that
+    declared loads are of gauges with a target."""
     gauges = machine.all_gauges
     for i, throttle in enumerate(component.throttles):
         _check_exists("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
@@ -284,6 +303,15 @@ def _throttles(component: Component, machine: Machine, at: Location) -> None:
             text += f"reading to the next: its every and timeout are {show_seconds(longest)} "
             text += "together; give that or more, or read it more often"
             at.fault(text, "throttles", i, "stale_after")
+    for i, name in enumerate(component.gauges):
+        _check_exists("gauge", name, gauges, machine, at, "gauges", i)
+    targets = {each.gauge for each in component.throttles if each.target is not None}
+    for test, part in component.parts.items():
+        for name in part.loads:
+            where = at.inside("tests", test, "loads")
+            _check_exists("gauge", name, gauges, machine, where, name)
+            if name in gauges and name not in targets:
+                where.fault("no throttle here has a target for this gauge; remove it", name)
 
 
 def _targets(component: Component, targets: list[str], at: Location) -> None:

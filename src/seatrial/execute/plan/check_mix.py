@@ -99,6 +99,7 @@ def check_mix(
     for name in running.tests:
         _deck(running, name)
         _opens(running, name)
+        _loads(running, name)
     for name in sorted({running.file_system(test) for test in running.widths}):
         if name in machine.file_systems:
             _on_file_system(running, name, machine.file_systems[name])
@@ -360,6 +361,24 @@ def _opens(running: ComponentInPhase, name: str) -> None:
         text = f"{part.opens:g} open files of one run are more than a target of "
         text += f"{running.file_system(name)} bears: its safe_load is {safe:g}"
         running.location(name).fault(text, "opens")
+
+
+def _loads(running: ComponentInPhase, name: str) -> None:
+    """Check what a test declares for throttles with a target: without that a start is held back by
+    nothing, and one that is too large is held back for ever."""
+    part, location = running.parts[name], running.location(name)
+    for throttle in running.component.throttles:
+        gauge, target = throttle.gauge, throttle.target
+        if target is None or part.io == "light":
+            continue
+        load = part.loads.get(gauge, part.opens)
+        if not load and gauge not in part.loads:
+            text = f"declares nothing for the target of gauge {gauge}; give {name} opens, "
+            location.fault(f"{text}loads: {{{gauge}: NUMBER}}, or io: light")
+        elif load > target:
+            text = f"one run adds {load:g} to gauge {gauge}, whose target is {target:g}: none "
+            key = ("loads", gauge) if gauge in part.loads else ("opens",)
+            location.fault(f"{text}would ever start", *key)
 
 
 def _on_file_system(running: ComponentInPhase, name: str, system: FileSystem) -> None:

@@ -83,6 +83,7 @@ def policy_of(
         placement=component.placement,
         stagger=_stagger(component.stagger) if component.stagger else None,
         throttles=[_throttle(each) for each in component.throttles],
+        sampled=sampled_of(component, machine),
         blackouts=windows_of(component.blackouts, names, machine),
         outages=windows_of(plan.outages, names, machine),
         exclusion=_exclusion(component.exclude),
@@ -96,8 +97,11 @@ def _bundles(
     cases: Sequence[Case],
     entries: Sequence[Entry],
 ) -> list[int]:
-    """Return the bundle of each case; none where each run is placed on a file system by itself."""
-    if component.kind != "once" or any(entry.file_system for entry in entries):
+    """Return the bundle of each case; none where each run is placed on a file system, or held back
+    by a throttle with a target, by itself."""
+    by_itself = any(entry.file_system for entry in entries)
+    by_itself |= any(throttle.target is not None for throttle in component.throttles)
+    if component.kind != "once" or by_itself:
         return []
     return sharing_groups(tests, cases)
 
@@ -117,9 +121,21 @@ def _throttle(throttle: Throttle) -> resolved.ThrottleRule:
         gauge=throttle.gauge,
         high=throttle.high,
         low=throttle.low,
+        target=throttle.target,
+        settle=throttle.settle.seconds if throttle.target is not None else 0.0,
         on_failure=throttle.on_failure,
         stale_after=throttle.stale_after.seconds,
     )
+
+
+def sampled_of(component: Component | None, machine: Machine) -> list[str]:
+    """Return the gauges that are read whether or not a throttle goes by them: of which the machine
+    says so, those that a component names, and those that its criteria are about."""
+    names = [name for name, gauge in machine.gauges.items() if gauge.sample]
+    if component is not None:
+        names += component.gauges
+        names += [each.gauge for each in component.criteria if each.gauge]
+    return list(dict.fromkeys(names))
 
 
 def _exclusion(exclude: Exclude) -> resolved.Exclusion:
@@ -223,6 +239,7 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
         io=part.io,
         file_system=part.file_system or component.file_system,
         opens=part.opens,
+        loads=part.loads,
         answers=answers,
         attempts=retry.attempts,
         stop_after=MAX_WRONG if retry.stop_after is None else retry.stop_after,

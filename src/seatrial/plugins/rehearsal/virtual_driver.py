@@ -7,6 +7,7 @@ It carries out commands and makes events of updates as the real driver does, in 
 is a number that jumps to when something happens next; it starts when the trial was created.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.decide.admission import STALE_NS
 from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
+from seatrial.decide.throttle import declared
 from seatrial.execute.ledger import run_header
 from seatrial.execute.plan.policy import shared_node
 from seatrial.execute.trial_record import Record
@@ -52,24 +54,35 @@ Load = Callable[[str, str], float]
 
 
 class RehearsedGauge:
-    """A gauge that a throttle is about. Times in ns. One of which the machine's file does not say
-    ``what`` it reads is taken to read ``usual``."""
+    """A gauge of a trial. Times in ns. One of which the machine's file does not say ``what`` it
+    reads is taken to read ``usual``; where that is None, the declared loads of the trial's own
+    runs. One that ``is_followed`` is noted at each reading."""
 
-    def __init__(self, name: str, every: int, stale: int, what: str, usual: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        every: int,
+        stale: int,
+        what: str,
+        usual: float | None,
+        is_followed: bool = False,
+    ) -> None:
         self.name = name
         self.every = every
-        self._usual = None if what else usual
-        self._fresh = stale // 2
+        self._what = what
+        self._usual = usual
+        self._fresh = 0 if is_followed else stale // 2
         self._file_system, _, self._target = what.partition("/")
         self._noted: float | None = None  # the value that was noted last
         self._noted_at = 0
 
-    def read(self, now: int, load: Load) -> float | None:
+    def read(self, now: int, load: Load, own: Callable[[], float]) -> float | None:
         """Its value now, to be noted; None where it is the one that was noted last, and that is
-        still fresh when it is next read."""
-        value = self._usual
-        if value is None:
+        still fresh when it is next read. ``own`` returns the declared loads of own runs."""
+        if self._what:
             value = load(self._file_system, self._target)
+        else:
+            value = own() if self._usual is None else self._usual
         if value == self._noted and now - self._noted_at + self.every < self._fresh:
             return None
         self._noted, self._noted_at = value, now
@@ -77,33 +90,47 @@ class RehearsedGauge:
 
 
 def gauges_of(record: Record) -> list[RehearsedGauge]:
-    """Return the gauges of the trial's throttles and metadata targets. Those of throttles that do
-    not say what they read in a rehearsal read what opens a throttle: of what they measure there is
-    nothing in it."""
+    """Return the gauges of the trial's throttles and metadata targets, and those that it samples.
+    Those of throttles that do not say what they read in a rehearsal read what opens a throttle: of
+    what they measure there is nothing in it. With a target they read what runs declare."""
+    policy, known = record.policy, record.machine.all_gauges
     throttles: dict[str, list[ThrottleRule]] = {}
-    for throttle in record.policy.throttles:
+    for throttle in policy.throttles:
         throttles.setdefault(throttle.gauge, []).append(throttle)
     gauges = []
-    for name in dict.fromkeys([*throttles, *record.policy.gauges]):
-        gauge, rules = record.machine.gauges[name], throttles.get(name, [])
+    for name in dict.fromkeys([*throttles, *policy.gauges]):
+        gauge, rules = known[name], throttles.get(name, [])
         reading = reading_of(gauge)
         if rules or reading:
             stale = min((ns(rule.stale_after) for rule in rules), default=STALE_NS)
-            usual = min((rule.low for rule in rules), default=0.0)
-            gauges.append(RehearsedGauge(name, ns(gauge.every.seconds), stale, reading, usual))
+            has_target = any(rule.target is not None for rule in rules)
+            usual = None if has_target else min((rule.lowest for rule in rules), default=0.0)
+            every, is_followed = ns(gauge.every.seconds), has_target or name in policy.sampled
+            gauges.append(RehearsedGauge(name, every, stale, reading, usual, is_followed))
     return gauges
+
+
+_SILENT = {
+    "high and low": "taken as open: throttles by {}",
+    "target": "taken to read what the trial's own runs declare: {}",
+    "": "not read: {}",
+}
 
 
 def remarks_on_gauges(record: Record) -> list[str]:
     """What people must know of gauges that read nothing in a rehearsal."""
-    gauges = record.machine.all_gauges
-    names = dict.fromkeys(each.gauge for each in record.policy.throttles)
-    silent = [name for name in names if not reading_of(gauges[name])]
-    if not silent:
-        return []
-    verb = "do" if len(silent) > 1 else "does"
-    text = f"taken as open: throttles by {', '.join(silent)}, which {verb} not say in the "
-    return [f"{text}machine's file (gauges: rehearsal) what to read in a rehearsal"]
+    policy, gauges = record.policy, record.machine.all_gauges
+    forms = dict.fromkeys(policy.sampled, "")
+    for each in policy.throttles:
+        forms[each.gauge] = "high and low" if each.target is None else "target"
+    found = []
+    for form, text in _SILENT.items():
+        silent = [name for name in forms if forms[name] == form and not reading_of(gauges[name])]
+        if silent:
+            verb = "do" if len(silent) > 1 else "does"
+            remedy = f"{verb} not say in the machine's file (gauges: rehearsal) what to read in a"
+            found.append(f"{text.format(', '.join(silent))}, which {remedy} rehearsal")
+    return found
 
 
 # ---- virtual driver ------------------------------------------------------------------------------
@@ -384,12 +411,20 @@ class VirtualDriver:
         return True
 
     def _read_gauge(self, now: int, gauge: RehearsedGauge) -> bool:
-        """There is something to decide only where a throttle has opened or closed."""
+        """There is something to decide only where a throttle has opened or closed, or what may be
+        started besides has changed."""
         self._at(now + gauge.every, self._read_gauge, gauge)
-        value = gauge.read(now, self.cluster.files.load)
+        value = gauge.read(now, self.cluster.files.load, partial(self._declared, gauge.name))
         if value is None:
             return False
         admission = self.conductor.state.admission
-        before = admission.gates(now).held
+        before = admission.gates(now).held, admission.rooms(now)
         self._writer.note(now, events.GaugeRead(gauge=gauge.name, value=value))
-        return before != admission.gates(now).held
+        return before != (admission.gates(now).held, admission.rooms(now))
+
+    def _declared(self, gauge: str) -> float:
+        """Return what the runs on nodes declare for a gauge."""
+        state = self.conductor.state
+        loads = declared(state.policy.entries, gauge)
+        flights = (each for each in state.in_flight.values() if each.has_job)
+        return math.fsum(loads[each.entry] for each in flights if each.job_started is not None)
