@@ -88,8 +88,11 @@ class CriterionKind(NamedTuple):
     judge: str
     #: The quantity of its value and its bounds. part: a share of at most 1; share: one that may be
     #: more; change: a share that may be negative; points: of percentage; count: a whole number;
-    #: seconds; metric: in the metric's own unit; none: it has no bound.
-    bound: Literal["part", "share", "change", "points", "count", "seconds", "metric", "none"]
+    #: seconds; metric: in the metric's own unit; reading: bounds of a gauge's readings, of a value
+    #: that is a share of time; none: it has no bound.
+    bound: Literal[
+        "part", "share", "change", "points", "count", "seconds", "metric", "reading", "none"
+    ]
     #: What is counted, in the singular.
     noun: str = ""
     #: The kind of component to which it applies; "" for each that has runs.

@@ -52,6 +52,7 @@ _CORE = (
     CriterionKind(
         "within_expected", f"{_PLACE}.speed:within_expected", "part", metric=True, alone=True
     ),
+    CriterionKind("gauge", f"{_PLACE}.gauges:gauge", "reading", stageless=_MACHINE, machine=True),
     CriterionKind("findings", f"{_PLACE}.nodes:findings", "count", noun="finding"),
 )
 

@@ -331,6 +331,10 @@ def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     history = _accounts_of(record, cases)
     history.items = record.component.items if record.component else ()
     history.machine_nodes = record.machine_nodes
+    history.gauge_holds = {
+        name: gauge.every.seconds + gauge.timeout.seconds
+        for name, gauge in record.machine.all_gauges.items()
+    }
     return history
 
 

@@ -11,7 +11,7 @@ follows over time.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from seatrial.decide.policy_change import followed
@@ -163,6 +163,8 @@ class TrialHistory(Trial[RunHistory]):
         self.references: References | None = None  # that people judged it again by
         self.items: Sequence[ChecklistItem] = ()  # of a checklist
         self.ticks = Ticks()
+        #: the seconds that each gauge may take from a reading to the next
+        self.gauge_holds: Mapping[str, float] = {}
         self.damaged = 0  # lines of its journal that cannot be read
         self._index = {case.id: number for number, case in enumerate(cases)}
 

@@ -341,6 +341,7 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
         [
             "12: components[0].criteria[0].criterion: 'correct_answerz' is not one of "
             "accepted_runs, availability, correct_answers, every_test, figure_of_merit, findings, "
+            "gauge, "
             "items_passed, jobs_in_flight, mix, mtbf, network, pass_rate, slowdown, utilisation, "
             "variability, within_expected",
             "14: components[0].criteria[2].tests: 'small' is not a list; write [small]",
@@ -455,6 +456,66 @@ BROKEN: dict[str, tuple[str, list[str]]] = {
             "13: components[0].throttles[0].stale_after: 39s is shorter than load may take from a "
             "reading to the next: its every and timeout are 40.0 s together; "
             "give that or more, or read it more often"
+        ],
+    ),
+    "throttles of no form, and of both": (
+        "- component: c\n  phases: [two]\n  tests: {small: {opens: 3}}\n  throttles:\n"
+        "    - {gauge: load}\n    - {gauge: load, high: 3}\n    - {gauge: load, low: 3}\n"
+        "    - {gauge: load, target: 5, high: 3, low: 1}\n    - {gauge: load, target: .inf}\n"
+        "    - {gauge: load, high: 3, low: 1, settle: 1m}\n  gauges: [load, heat]\n",
+        [
+            "12: components[0].throttles[0].gauge: has no limit; give a target, or high and low",
+            "13: components[0].throttles[1].low: is missing; high needs it: give both, or a target "
+            "in place of them",
+            "14: components[0].throttles[2].high: is missing; low needs it: give both, or a target "
+            "in place of them",
+            "15: components[0].throttles[3].high: give a target, or high and low; not both",
+            "15: components[0].throttles[3].low: give a target, or high and low; not both",
+            "16: components[0].throttles[4].target: '.inf' is not a number or empty",
+            "17: components[0].throttles[5].settle: is of a target alone; remove it",
+            "18: components[0].gauges[1]: m has no gauge 'heat'; it has load",
+        ],
+    ),
+    "targets that no run can meet": (
+        "- component: c\n  phases: [two]\n  tests:\n    small: {}\n"
+        "    wide: {opens: 9, loads: {load: 6, heat: 1}}\n    big/huge: {opens: 7}\n"
+        "    big/swept: {io: light}\n  throttles: [{gauge: load, target: 5}]\n",
+        [
+            "11: components[0].tests.small: declares nothing for the target of gauge load; give "
+            "small opens, loads: {load: NUMBER}, or io: light",
+            "12: components[0].tests.wide.loads.load: one run adds 6 to gauge load, whose target "
+            "is 5: none would ever start",
+            "12: components[0].tests.wide.loads.heat: m has no gauge 'heat'; it has load",
+            "13: components[0].tests.big/huge.opens: one run adds 7 to gauge load, whose target "
+            "is 5: none would ever start",
+        ],
+    ),
+    "loads of a gauge without a target": (
+        "- component: c\n  phases: [two]\n  tests: {small: {loads: {load: 1}}}\n",
+        [
+            "10: components[0].tests.small.loads.load: no throttle here has a target for this "
+            "gauge; remove it"
+        ],
+    ),
+    "criteria on gauges that say nothing": (
+        "- component: c\n  phases: [two]\n  tests: [small]\n  criteria:\n"
+        "    - {criterion: gauge, at_most: 4}\n"
+        "    - {criterion: gauge, gauge: heat, at_most: 4, share: 0}\n"
+        "    - {criterion: gauge, gauge: load}\n"
+        "    - {criterion: gauge, gauge: load, at_most: 4 files, tests: [small]}\n"
+        "    - {criterion: pass_rate, at_least: 1, gauge: load, share: 90%}\n",
+        [
+            "12: components[0].criteria[0].gauge: the criterion gauge needs it; name a gauge of "
+            "the machine",
+            "13: components[0].criteria[1].gauge: m has no gauge 'heat'; it has load",
+            "13: components[0].criteria[1].share: 0 % would always be met; give a share, e.g. 95%",
+            "14: components[0].criteria[2]: gauge has no bound; give at_least, at_most, or both",
+            "15: components[0].criteria[3].at_most: '4 files' is no number as the gauge prints it; "
+            "write e.g. 400",
+            "15: components[0].criteria[3].tests: the criterion gauge is about all the time of "
+            "the trial; remove it",
+            "16: components[0].criteria[4].gauge: is of the criterion gauge alone; remove it",
+            "16: components[0].criteria[4].share: is of the criterion gauge alone; remove it",
         ],
     ),
     "decks on more targets than the space holds": (

@@ -67,12 +67,15 @@ def _criteria(
         else:
             _keys(component, criterion, at, location)
             _tests(component, criterion, suite, machine, location)
+            _gauge(criterion, machine, location)
 
 
 def _about(criterion: Criterion) -> tuple[object, ...]:
     """Return what a criterion is about, whatever its bounds."""
     expected = (criterion.of, criterion.within, criterion.two_sided, criterion.pooled)
     tests = frozenset(criterion.tests)
+    if criterion.gauge:  # one may have several bounds, each for a share of the time
+        return criterion.criterion, criterion.gauge, criterion.at_least, criterion.at_most
     return criterion.criterion, tests, criterion.metric, criterion.of_stage, *expected
 
 
@@ -125,6 +128,24 @@ def _expected(criterion: Criterion, location: Location) -> None:
     for key in ("within", "of", "two_sided"):
         if location.given(key):
             location.fault("is of within_expected alone; remove it", key)
+
+
+def _gauge(criterion: Criterion, machine: Machine | None, location: Location) -> None:
+    """Check what ``gauge`` alone has, and that the machine has the gauge."""
+    if criterion.criterion != "gauge":
+        for key in filter(location.given, ("gauge", "share")):
+            location.fault("is of the criterion gauge alone; remove it", key)
+        return
+    known = machine.all_gauges if machine is not None else {}
+    if not criterion.gauge:
+        location.fault("the criterion gauge needs it; name a gauge of the machine", "gauge")
+    elif machine is not None and criterion.gauge not in known:
+        has = f"{machine.machine} has no gauge {criterion.gauge!r}; it has "
+        location.fault(has + (", ".join(known) or "none"), "gauge")
+    if criterion.tests:
+        location.fault("the criterion gauge is about all the time of the trial; remove it", "tests")
+    if not criterion.share.fraction and location.given("share"):
+        location.fault("0 % would always be met; give a share, e.g. 95%", "share")
 
 
 def _bounds(criterion: Criterion, location: Location) -> None:

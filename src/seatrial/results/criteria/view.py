@@ -327,7 +327,7 @@ class Result(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
 def label(criterion: Criterion) -> str:
     """Return a criterion's name with what it is about: ``accepted runs of cm4``, ``within expected
     of cm4 (5 % of the median)``."""
-    about = ", ".join(filter(None, (criterion.metric, *criterion.tests)))
+    about = ", ".join(filter(None, (criterion.metric, criterion.gauge, *criterion.tests)))
     name = criterion.criterion.replace("_", " ")
     name = f"{name} of {about}" if about else name
     name += STAGE_WORDS[criterion.stage or ""]
@@ -398,6 +398,8 @@ def _shown_side(
     """Return a bound, also as it is written where that is in another unit: ``50 GB/s = 47684
     MiB/s``."""
     name = criterion.criterion
+    if kind_of(name).bound == "reading":
+        return show_number(side)
     if name != "figure_of_merit" or criterion.metric == ELAPSED or not has_unit(written):
         return show_value(name, side, unit)
     number, own = figure_of(str(written))
@@ -425,7 +427,7 @@ def show_value(criterion: str, value: float | None, unit: str = "") -> str:
     if value is None:
         return ""
     kind = kind_of(criterion)
-    if kind.bound in ("part", "share"):
+    if kind.bound in ("part", "share", "reading"):
         return show_share(value)
     if kind.bound == "change":
         return f"{value + 0.0:+.3g} %"

@@ -27,6 +27,7 @@ from seatrial.results import node_hours, utilisation
 from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.mix import Overall, overall
 from seatrial.results.criteria.view import TrialView, bounds_of
+from seatrial.results.gauges import gauge_spans
 from seatrial.results.holds import Hold
 from seatrial.results.outages import whole_outages
 from seatrial.results.status import OpenAlert, Status, TestStatus, alerts_of, holds_of, status_of
@@ -187,14 +188,10 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
         _steps(name, each, most=safe.get(name, 0.0))
         for name, each in utilisation.target_loads(fold.history, now).items()
     ]
-    highs = {throttle.gauge: throttle.high for throttle in fold.history.policy.throttles}
-    for name, readings in fold.history.readings.items():
-        each = [
-            LevelSpan(time, following, value)
-            for (time, value), (following, _) in pairwise([*readings, readings[-1]])
-            if value is not None
-        ]
-        lines.append(_steps(f"gauge {name}", each, most=highs.get(name, 0.0)))
+    highs = {throttle.gauge: throttle.highest for throttle in fold.history.policy.throttles}
+    for name in fold.history.readings:
+        spans = gauge_spans(fold.history, name, now)
+        lines.append(_steps(f"gauge {name}", spans, most=highs.get(name, 0.0)))
     return lines
 
 
