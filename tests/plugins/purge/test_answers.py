@@ -14,6 +14,7 @@ from seatrial.journal.journal import Journal, read
 from seatrial.plugins.purge.events import PurgeWarned, PurgeWarning
 from seatrial.plugins.purge.rules import name_shown
 from tests.plugins.purge.owners import ANN, BOB, FILES, NAMES, NOBODY, Scratch
+from tests.show.web.served import Served
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="files of other owners need root")
 
@@ -200,6 +201,9 @@ def test_check_tells_what_holds_a_purge_back(tmp_path: Path) -> None:
     held = place.purge("check", path, "--at", "2026-11-30T02:30+00:00")
     assert held.code == 1
     assert "allowed from Mon 2026-12-07 01:00 on" in held.err
+    gone = tmp_path / "gone.yaml"
+    gone.write_text(f"roots: [{tmp_path}/gone]\nage: 9d\n")
+    assert "gone: cannot be opened as a folder" in place.purge("check", gone).err
     assert "owner_lists" in place.purge("check", place.policy("owner_lists: none\n")).err
 
 
@@ -214,3 +218,15 @@ def test_the_server_shows_plans_without_names_of_owners(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "damaged" in rows[1]["fault"]
     assert "torn" in place.purge("list").out
+    with Served(place.trials) as server:
+        _, plans = server.get("/purge")
+        _, plan = server.get("/purge?plan=first&by=kind")
+        status, _ = server.get("/purge?plan=..%2F..%2Fpurge.yaml")
+        _, torn = server.get("/purge?plan=torn")
+        record = json.loads(server.get("/purge.json?plan=first&by=class")[1])
+    assert "?plan=first" in plans
+    assert "owner not warned yet" in plan
+    assert not any(name in plans + plan for name in (*NAMES.values(), "thesis", "Ann"))
+    assert status == 400
+    assert "damaged" in torn
+    assert {row["name"] for row in record["records"]} == {"default", "cores", "(no class)"}

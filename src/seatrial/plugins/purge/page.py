@@ -1,6 +1,6 @@
 """The page of the server: plans of purges, and what was done by them.
 
-It names no owner and no file of theirs: ``seatrial purge show`` does, on a terminal.
+It names no owner, and no line of a whitelist: ``seatrial purge show`` does, on a terminal.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
 
-_BY = ("rule", "age", "class", "root")
+_BY = ("kind", "class", "age", "root")
 
 
 def purge(state: ServerState, query: PageQuery) -> StudyView:
-    """Return all plans, or one by rule, age, class or root."""
+    """Return all plans, or one by kind, class, age or root."""
     folder = plans_folder(state.folder)
-    name, by = query.text("plan"), query.choice("by", _BY, "rule")
+    name, by = query.text("plan"), query.choice("by", _BY, "kind")
     if not name:
         return StudyView(
-            title="Purges", fields=(), state="judged", answer=plans_page(folder, "/purge")
+            title="Purges", fields=(), state="judged", answer=plans_page(folder, linked=True)
         )
     if "/" in name or name.startswith("."):
         raise BadQuery(f"{name!r} is no name of a plan")

@@ -21,6 +21,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from markupsafe import Markup
+
 from seatrial.errors import UsageError
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
@@ -32,11 +34,13 @@ from seatrial.plugins.purge.mail import Recipient, owner_shown, policy_of, rules
 from seatrial.plugins.purge.plan_file import Batch as PlanBatch
 from seatrial.plugins.purge.plan_file import Plan, made, open_plan
 from seatrial.plugins.purge.rules import DAY_NS, Rule, Rules, shown_name
-from seatrial.show.page import Cell, Column, Link, Page, Section, Table, Text
+from seatrial.show.draw import svg
+from seatrial.show.draw.plots import Bar, bars
+from seatrial.show.page import Cell, Chart, Column, Link, Page, Section, Table, Text
 from seatrial.show.text import show_clock
 from seatrial.units import SECOND_NS, bytes_of, count, show_bytes, show_number, show_share
 
-By = Literal["owner", "folder", "age", "class", "rule", "root", "file"]
+By = Literal["owner", "folder", "age", "class", "rule", "kind", "root", "file"]
 BY: tuple[By, ...] = get_args(By)
 
 TOP = 20
@@ -121,9 +125,11 @@ def show_page(plan: Plan, asked: Asked) -> Page:
         groups = list(_deep_groups(plan, rules, asked))
     elif asked.by is not None:
         groups = _groups(_sums(plan, asked), rules, partial(_name, plan, rules, asked.by))
+        if asked.by == "age":
+            groups.sort(key=lambda group: _AGE_ORDER[group.name])
     else:
         return _overview(plan, rules, asked)
-    sections = [Section("", [_group_table(groups, asked)])]
+    sections = [Section("", [_chart(groups, asked), _group_table(groups, asked)])]
     if asked.by == "rule":
         sections.append(Section("Rules", [_words_table(groups, rules)]))
     records = [group.record for group in groups]
@@ -161,6 +167,7 @@ def _name(plan: Plan, rules: Rules, by: By, each: Sum) -> str:
         "age": lambda: age_words(each.age),
         "class": lambda: rule.of_class or "(no class)",
         "rule": lambda: rule.name,
+        "kind": lambda: _KINDS[rule.kind],
         "root": lambda: root,
     }
     return names[by]()
@@ -170,6 +177,9 @@ def age_words(group: int) -> str:
     """Return the days of a group of ages: ``30-60 d``."""
     start = AGES[group]
     return f"{start}-{AGES[group + 1]} d" if group + 1 < len(AGES) else f"{start} d or more"
+
+
+_AGE_ORDER = {age_words(group): group for group in range(len(AGES))}
 
 
 def _deep_groups(plan: Plan, rules: Rules, asked: Asked) -> Iterator[Group]:
@@ -252,6 +262,35 @@ def _group_table(groups: Sequence[Group], asked: Asked) -> Table:
     return Table.of(columns, shown, total=len(groups), remainder=remainder)
 
 
+def _chart(groups: Sequence[Group], asked: Asked) -> Chart:
+    """Return the bytes of the groups as bars: taken, to be warned of, kept."""
+    unit = asked.unit or _unit_of(max((sum(_bytes_of(group)) for group in groups), default=0))
+    rows = [
+        Bar(
+            g.name,
+            [part / bytes_of(f"1{unit}") for part in _bytes_of(g)],
+            show_bytes(sum(_bytes_of(g))),
+        )
+        for g in groups
+    ]
+    return Chart(partial(_drawn, rows, asked.by or "", unit))
+
+
+def _bytes_of(group: Group) -> list[int]:
+    return [group.taken.bytes, group.warning.bytes, group.kept.bytes]
+
+
+def _unit_of(size: int) -> str:
+    """Return the unit in which a size is a number of few digits."""
+    return next((unit for unit in ("TiB", "GiB", "MiB") if size >= bytes_of(f"1{unit}")), "KiB")
+
+
+def _drawn(rows: Sequence[Bar], by: str, unit: str, width: int = svg.WIDTH) -> Markup:
+    parts, colours = ("taken", "to warn", "kept"), ("bad", 2, "good")
+    title, axis = f"Bytes by {by}", svg.Axis("on the disk", unit)
+    return bars(rows, title=title, parts=parts, colours=colours, axis=axis, width=width)
+
+
 def _words_table(groups: Sequence[Group], rules: Rules) -> Table:
     words = {rule.name: rule for rule in rules.table}
     columns = (Column("Rule", fold=True), Column("Does"), Column("Why", fold=True))
@@ -291,18 +330,20 @@ def _overview(plan: Plan, rules: Rules, asked: Asked) -> Page:
     """Return a plan in short: its file systems, what becomes of all files, the owners, notes."""
     sums = _sums(plan, asked)
     owners = _groups(sums, rules, partial(_name, plan, rules, "owner"))
-    kinds = _groups(sums, rules, lambda each: _KINDS[rules.table[each.rule].kind])
+    kinds = _groups(sums, rules, partial(_name, plan, rules, "kind"))
     by_rule = _groups(sums, rules, partial(_name, plan, rules, "rule"))
     header, end = plan.header, plan.end
-    what = _group_table(kinds, asked._replace(by="rule", top=len(kinds)))
-    more = "More: --by owner, folder, age, class, rule, root, file; and `seatrial purge why`."
+    what = _group_table(kinds, asked._replace(by="kind", top=len(kinds)))
+    more = "More: --by owner, folder, age, class, rule, file; and `seatrial purge why`."
     sections = [
         Section("", [Text(line) for line in _about(plan)]),
         Section("File systems", [_roots_table(plan)]),
-        Section("What becomes of all files", [what]),
-        Section("Owners", [_group_table(owners, asked._replace(by="owner"))]),
-        Section("", [Text(more, "quiet")]),
     ]
+    if sums:
+        owned = _group_table(owners, asked._replace(by="owner"))
+        sections.append(Section("What becomes of all files", [what]))
+        sections.append(Section("Owners", [owned]))
+    sections.append(Section("", [Text(more, "quiet")]))
     return Page(
         f"Plan {plan.path.name}",
         sections,
@@ -743,14 +784,14 @@ def _acts(events: Iterable[Event]) -> Iterator[_Act]:
         yield act
 
 
-def plans_page(folder: Path, address: str = "") -> Page:
-    """Return the plans of a folder, and what was done by each. ``address``: of the page of a
-    plan."""
+def plans_page(folder: Path, linked: bool = False) -> Page:
+    """Return the plans of a folder, and what was done by each. ``linked``: their names lead to
+    their pages."""
     plans = plan_states(folder)
     if not plans:
         nothing = f"No plan in {folder} yet. Make one: seatrial purge plan purge.yaml"
         return Page("Purges", [], summary=nothing)
-    table = Table(_PLAN_COLUMNS, [_plan_cells(each, address) for each in plans])
+    table = Table(_PLAN_COLUMNS, [_plan_cells(each, linked) for each in plans])
     freed = sum(act.freed for plan in plans for act in plan.acts if act.act in _FREEING)
     return Page(
         "Purges",
@@ -773,8 +814,8 @@ _PLAN_COLUMNS = (
 )
 
 
-def _plan_cells(plan: PlanState, address: str) -> list[Cell]:
-    name: Cell = Link(plan.name, address, {"plan": plan.name}) if address else plan.name
+def _plan_cells(plan: PlanState, linked: bool) -> list[Cell]:
+    name: Cell = Link(plan.name, query={"plan": plan.name}) if linked else plan.name
     made, roots = plan.made_ns or None, ", ".join(plan.roots)
     if plan.fault:
         return [name, made, roots, None, None, plan.told or None, plan.fault]

@@ -257,9 +257,10 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
     reasons = found.faults_now(now, folders.trials)
     for root in found.file.roots:
         try:
-            reasons += found.mount_faults(root)
-        except OSError as error:
-            reasons.append(f"{root}: {error.strerror}; correct `roots`")
+            with open_root(root):
+                reasons += found.mount_faults(root)
+        except UsageError as error:
+            reasons.append(str(error))
     for reason in reasons:
         tell(reason)
     classes, lines = len(found.file.classes), len(found.exceptions)
