@@ -427,16 +427,20 @@ class PythonHands:
 
     def _put_back(self, folder: int, name: bytes, entry: Any, index: int) -> str:
         try:
-            rename_without_replacing(self._slots, b"%d" % index, folder, name)
+            if self._slots >= 0:
+                rename_without_replacing(self._slots, b"%d" % index, folder, name)
+                return "u"
         except FileExistsError:
             return "o"
         except FileNotFoundError:
-            about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            return "u" if _is_same_file(entry, about) else "g"
-        return "u"
+            pass
+        about = os.stat(name, dir_fd=folder, follow_symlinks=False)  # killed, it put it there
+        return "u" if _is_same_file(entry, about) else "g"
 
     def _remove_slot(self, folder: int, name: bytes, entry: Any, index: int) -> str:
         slot = b"%d" % index
+        if self._slots < 0:
+            return "g"
         about = os.stat(slot, dir_fd=self._slots, follow_symlinks=False)
         return self._remove(self._slots, slot, about) if _is_same_file(entry, about) else "c"
 

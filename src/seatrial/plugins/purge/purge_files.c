@@ -731,11 +731,11 @@ static char put_back(int folder, const char *name, const struct entry *planned, 
     char slot[16];
     struct statx about;
     name_slot(slot, index);
-    if (!move(slots, slot, folder, name))
+    if (slots >= 0 && !move(slots, slot, folder, name))
         return 'u';
-    if (errno == EEXIST)
+    if (slots >= 0 && errno == EEXIST)
         return 'o';
-    if (errno != ENOENT)
+    if (slots >= 0 && errno != ENOENT)
         return failed(index, errno);
     bool back = !status_of(folder, name, 0, &about) && is_same_file(planned, &about);
     return back ? 'u' : 'g'; /* an undo that was killed put it there */
@@ -745,6 +745,8 @@ static char remove_slot(const struct entry *planned, uint32_t index) {
     char slot[16];
     struct statx about;
     name_slot(slot, index);
+    if (slots < 0)
+        return 'g';
     if (status_of(slots, slot, 0, &about))
         return errno == ENOENT ? 'g' : failed(index, errno);
     return is_same_file(planned, &about) ? remove_name(slots, slot, &about, index) : 'c';
