@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.errors import SeatrialError, UsageError
+from seatrial.errors import JournalError, SeatrialError, UsageError
 from seatrial.files import names_in
+from seatrial.journal.journal import Journal
 from seatrial.plugins.purge import act, files_program, in_python
 from seatrial.plugins.purge.act import Wish
 from seatrial.plugins.purge.files_program import Walk, open_root
@@ -69,6 +70,42 @@ def test_a_plan_removes_what_is_old_and_nothing_else(scratch: Scratch) -> None:
     again = call("purge", "do", "p", "--consent", "ann")
     assert again.code == 2 and "carried out already" in again.err
     assert call("purge", "plan", "purge.yaml", "-o", "p").code == 2  # plans are kept
+
+
+def test_without_a_compiler_python_does_it_and_says_so(scratch: Scratch) -> None:
+    scratch.file("ann/old")
+    scratch.policy()
+    cache = {"XDG_CACHE_HOME": str(scratch.folder / "cache"), "CC": "/no/such/compiler"}
+    scratch.place.env.update(cache)
+    planned = scratch.place.seatrial("purge", "plan", "purge.yaml", "-o", "p")
+    assert planned.code == 0 and "takes 1 entries" in planned.out
+    assert "/no/such/compiler" in planned.err and "set CC to a C compiler" in planned.err
+
+
+def test_a_full_disk_stops_the_act_which_then_goes_on(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit cannot be written: nothing more is removed than what was announced."""
+    for number in range(20):
+        scratch.file(f"ann/{number}")
+    plan = scratch.plan(batch=2)
+    write, left = Journal._write, [6]
+
+    def full(journal: Journal) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(journal)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_write", full)
+        with pytest.raises(JournalError, match="No space left"):
+            scratch.do(plan)
+    history = act.History(plan)
+    told = sum(letter != "n" for letter in scratch.fates(plan).values())
+    assert 20 - len(scratch.left()) <= told + 2 * len(history.interrupted) < 20
+    assert act.resume(plan, Wish()).stopped == ""
+    assert set(scratch.fates(plan).values()) <= {"r", "b"} and not scratch.left()
 
 
 # ---- what stays ----------------------------------------------------------------------------------

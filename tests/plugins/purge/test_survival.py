@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from seatrial.errors import UsageError
 from seatrial.files import names_in, opened_folder
 from seatrial.journal.journal import Journal
 from seatrial.plugins.purge import act
@@ -50,7 +51,7 @@ def test_audit_and_disk_agree_wherever_it_is_killed(tmp_path: Path, part: int) -
 def _killed_and_resumed(scratch: Scratch, kind: str, moment: int, chance: random.Random) -> bool:
     for number in range(FILES):
         scratch.file(f"u{number % 3}/f{number}", size=10 + number)
-    before = {path: os.stat(path).st_ino for path in scratch.left()}
+    before = {path: _inode(path) for path in scratch.left()}
     plan = scratch.plan(batch=BATCH, aside=None if kind == "remove" else "9d")
     if kind == "undo":
         scratch.do(plan)
@@ -81,6 +82,10 @@ def _killed_and_resumed(scratch: Scratch, kind: str, moment: int, chance: random
     return status != 0
 
 
+def _inode(path: bytes) -> int:
+    return Path(os.fsdecode(path)).stat().st_ino
+
+
 def _die_at(step: int | None) -> None:
     """Have this process kill itself at a step of the act; None: it is killed by the test."""
     if step is None:
@@ -109,7 +114,7 @@ def _require_agreement(
 ) -> None:
     """Compare the audit with the disk, file by file."""
     left = scratch.left()
-    aside = {os.stat(path).st_ino for path in left if b".seatrial-aside" in path}
+    aside = {_inode(path) for path in left if b".seatrial-aside" in path}
     with open_plan(plan) as opened:
         for batch in opened.batches():
             if batch.number in history.interrupted:
@@ -127,7 +132,7 @@ def test_two_at_once_are_one(scratch: Scratch) -> None:
     plan = scratch.plan()
     with (
         act.open_journal(plan),
-        pytest.raises(act.UsageError, match="another process carries it out"),
+        pytest.raises(UsageError, match="another process carries it out"),
     ):
         scratch.do(plan)
     assert scratch.do(plan).counts == {"r": 16}

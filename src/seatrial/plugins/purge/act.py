@@ -33,7 +33,7 @@ from seatrial.plugins.purge.events import (
     PurgeBegun,
     PurgeEnded,
 )
-from seatrial.plugins.purge.files_program import Hands, OpenRoot, hands, open_root
+from seatrial.plugins.purge.files_program import Hands, OpenRoot, hands, open_root, tell_way
 from seatrial.plugins.purge.in_python import ASIDE_NAME, Answer, Deed
 from seatrial.plugins.purge.open_files import OpenFiles
 from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan, quoted
@@ -66,14 +66,13 @@ FATES = {
 class Wish(NamedTuple):
     """What is asked of an act. ``consents``: who agreed. ``paths`` and ``owners`` confine an undo.
     ``trials``: the folder of trials, whose incidents may hold a purge back. ``tell`` is called with
-    notices, ``done`` with the entries that are done so far."""
+    notices."""
 
     consents: Sequence[str] = ()
     paths: Sequence[str] = ()
     owners: Sequence[int] = ()
     trials: Path = Path()
     tell: Callable[[str], None] = lambda _: None
-    done: Callable[[int], None] = lambda _: None
 
 
 class Done(NamedTuple):
@@ -356,6 +355,7 @@ class _Doing:
 
     def run(self) -> Done:
         """Carry it out, root by root."""
+        tell_way(self._wish.tell)
         for number, batches in groupby(self._plan.batches(), lambda batch: batch.root):
             todo = self._todo(batches)
             first = next(todo, None)
@@ -378,14 +378,16 @@ class _Doing:
         planned = self._plan.header.roots[number]
         with contextlib.ExitStack() as stack:
             root = stack.enter_context(open_root(planned.path))
-            if root.inode != planned.inode or root.device != planned.device:
+            takes = self._act in ("remove", "aside")
+            # a device may have another number after a restart: the way back stays open
+            if root.inode != planned.inode or (takes and root.device != planned.device):
                 raise UsageError(
                     f"{planned.path}: is another folder, or on another device, than when the plan "
                     "was made (a mount is missing?); mount it, or plan again"
                 )
             aside = stack.enter_context(_aside(root, self._act, self._begun.plan))
             found = stack.enter_context(hands(root.descriptor, self._deed(aside)))
-            skips = self._policy.file.open_files == "skip" and self._act in ("remove", "aside")
+            skips = takes and self._policy.file.open_files == "skip"
             open_files = OpenFiles(root.device, self._wish.tell) if skips else None
             self._do_batches(found, first, todo, open_files)
 
@@ -456,7 +458,6 @@ class _Doing:
         self._counts.update(letters.decode())
         self._freed += freed
         self._errors += len(answer.errors)
-        self._wish.done(sum(self._counts.values()))
 
     # ---- what is to be done ----
 

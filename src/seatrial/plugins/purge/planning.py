@@ -22,7 +22,7 @@ from seatrial.account import account
 from seatrial.errors import UsageError
 from seatrial.lazy import np
 from seatrial.plugins.purge.amounts import Limits, Sums, Volume
-from seatrial.plugins.purge.files_program import OpenRoot, Walk, open_root, program_or_reason
+from seatrial.plugins.purge.files_program import OpenRoot, Walk, open_root, tell_way
 from seatrial.plugins.purge.mail import warned_before
 from seatrial.plugins.purge.plan_file import (
     BATCH,
@@ -62,13 +62,9 @@ class PlanMade(NamedTuple):
 
 def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
     """Walk the roots of a policy, and write the plan. Its owners were warned by other plans of its
-    folder. Raises UsageError for roots that cannot be
-    purged, and OSError where the plan cannot be written."""
-    program, reason = program_or_reason()
-    if program is None:
-        options.tell(
-            f"the files are walked in Python, which takes some ten times as long: {reason}"
-        )
+    folder. Raises UsageError for roots that cannot be purged, and OSError where the plan cannot be
+    written."""
+    tell_way(options.tell)
     present = time.time_ns()
     now_ns = options.now_ns or present
     with contextlib.ExitStack() as stack:
