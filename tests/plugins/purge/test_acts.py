@@ -65,7 +65,7 @@ def test_a_plan_removes_what_is_old_and_nothing_else(scratch: Scratch) -> None:
     audit = call("purge", "audit", "p", "--files")
     assert audit.out.startswith("r 20") and audit.out.rstrip().endswith("scratch/ann/old")
     told = json.loads(call("purge", "audit", "p", "--json").out)
-    assert told["state"] == "done" and told["consents"] == ["ann"]
+    assert told["state"] == "done" and told["acts"][0]["consents"] == ["ann"]
     assert told["fates"] == {"removed": 1} and told["freed"] == 4096
     again = call("purge", "do", "p", "--consent", "ann")
     assert again.code == 2 and "carried out already" in again.err
@@ -424,6 +424,14 @@ def test_bad_plans_and_changed_policies_are_refused(scratch: Scratch) -> None:
         scratch.undo(two)
     with pytest.raises(UsageError, match="no act of it is under way"):
         act.resume(two, Wish())
+    scratch.do(scratch.plan("third"))
+    (scratch.folder / "third").unlink()
+    scratch.file("ann/f")
+    with pytest.raises(UsageError, match="audit of another plan"):
+        scratch.do(scratch.plan("third"))
+    scratch.policy(consents=2)
+    two.unlink()
+    two = scratch.plan("two", consents=2)
     scratch.root.rename(scratch.folder / "moved")
     scratch.root.mkdir()
     with pytest.raises(UsageError, match="another folder"):

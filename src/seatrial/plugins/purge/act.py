@@ -111,12 +111,12 @@ def open_journal(plan: Path) -> Iterator[Journal]:
 
 
 class History:
-    """What the audit of a plan says so far. ``begun`` is the latest act, None if there was none;
-    ``ended`` its end. ``interrupted``: batches of it that were announced and have no answer."""
+    """What the audit of a plan says so far. ``acts``: each with its end, None where it has none;
+    ``interrupted``: batches that were announced and have no answer; ``times``: when each batch had
+    its latest one; ``until_ns``: when what is aside may be removed."""
 
     def __init__(self, plan: Path) -> None:
-        self.begun: PurgeBegun | None = None
-        self.ended: PurgeEnded | None = None
+        self.acts: list[tuple[PurgeBegun, PurgeEnded | None]] = []
         self.interrupted: set[int] = set()
         self.until_ns = 0
         self.times: dict[int, int] = {}
@@ -133,7 +133,7 @@ class History:
 
     def _add(self, event: Event) -> None:
         if isinstance(event, PurgeBegun):
-            self.begun, self.ended = event, None
+            self.acts.append((event, None))
             self.until_ns = max(self.until_ns, event.until)
         elif isinstance(event, PurgeBatchBegun):
             self.interrupted.add(event.batch)
@@ -142,13 +142,26 @@ class History:
             self._letters.setdefault(event.batch, []).append((self.begun.act, event.letters))
             self.times[event.batch] = event.time
             self.freed += event.freed
-        elif isinstance(event, PurgeEnded):
-            self.ended = event
+        elif isinstance(event, PurgeEnded) and self.begun is not None:
+            self.acts[-1] = self.begun, event
 
     @property
-    def acts(self) -> bool:
-        """Whether anything was begun."""
-        return self.begun is not None
+    def begun(self) -> PurgeBegun | None:
+        """The latest act; None if there was none."""
+        return self.acts[-1][0] if self.acts else None
+
+    @property
+    def ended(self) -> PurgeEnded | None:
+        """The end of the latest act; None where it has none."""
+        return self.acts[-1][1] if self.acts else None
+
+    def require_of(self, plan: Plan) -> None:
+        """Raise UsageError where it is the audit of another plan that had the same name."""
+        if self.begun is not None and self.begun.plan != plan.end.sha256:
+            raise UsageError(
+                f"{journal_of(plan.path).parent}: is the audit of another plan of that name; move "
+                "it away, or choose another name for the plan"
+            )
 
     def fates(self, batch: int, entries: int) -> Any:
         """Return the letter of each entry of a batch, an array of bytes; 0 where there is none
@@ -199,6 +212,7 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
     """Record that an act begins. Raises UsageError where it may not."""
     until = 0
     plan.require_whole()
+    history.require_of(plan)
     if act == "do":
         policy = _require_allowed(plan, history, wish)
         act = "remove"
@@ -209,8 +223,8 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
         raise UsageError(f"{plan.path}: nothing was moved aside by it, so there is nothing to do")
     elif act == "expire" and time.time_ns() < history.until_ns:
         raise UsageError(
-            f"{plan.path}: what it moved aside is kept until {_shown(history.until_ns)}; wait, or "
-            "put it back: `seatrial purge undo`"
+            f"{plan.path}: what it moved aside is kept until {shown_minute(history.until_ns)}; "
+            "wait, or put it back: `seatrial purge undo`"
         )
     begun = PurgeBegun(
         time=journal.now(),
@@ -270,19 +284,19 @@ def resume(path: Path, wish: Wish) -> Done:
     none, or where it may not go on."""
     with open_plan(path) as plan, open_journal(path) as journal:
         history = History(path)
+        history.require_of(plan)
         begun = history.begun
         if begun is None or history.ended is not None:
             raise UsageError(f"{path}: no act of it is under way; see `seatrial purge audit`")
         plan.require_whole()
-        if begun.plan != plan.end.sha256:
-            raise UsageError(f"{path}: its audit is of another plan; put the first one back")
         if begun.act in ("remove", "aside"):
             _require_policy(plan, wish)
         wish = wish._replace(paths=begun.paths, owners=begun.owners)
         return _Doing(plan, journal, history, begun, wish).run()
 
 
-def _shown(time_ns: int) -> str:
+def shown_minute(time_ns: int) -> str:
+    """Return a time as ``2026-11-29 13:47``."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns / SECOND_NS))
 
 

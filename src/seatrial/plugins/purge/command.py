@@ -188,7 +188,7 @@ def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
     if done.act in ("remove", "expire"):
         click.echo(f"freed: {show_bytes(done.freed)}")
     if done.until_ns:
-        until = time.strftime("%Y-%m-%d %H:%M", time.localtime(done.until_ns / SECOND_NS))
+        until = act.shown_minute(done.until_ns)
         click.echo(
             folded(
                 f"nothing is free yet: kept aside until {until}; `seatrial purge undo {plan}` "
@@ -218,6 +218,7 @@ def audit(plan: Path, files: bool, fate: str | None, as_json: bool) -> int:
     """
     with open_plan(plan) as opened:
         history = History(plan)
+        history.require_of(opened)
         if files:
             for line in _lines(opened, history, fate):
                 click.echo(line)
@@ -249,25 +250,40 @@ def _lines(plan: Plan, history: History, fate: str | None) -> Iterator[str]:
 
 
 def _print_audit(plan: Path, history: History, counts: Counter[str], as_json: bool) -> None:
-    begun, ended = history.begun, history.ended
-    state = "not begun" if begun is None else "under way or stopped" if ended is None else "done"
+    under_way = history.begun is not None and history.ended is None
+    state = "under way or stopped" if under_way else "done" if history.acts else "not begun"
     if as_json:
         record = {
             "state": state,
-            "act": begun.act if begun else "",
-            "consents": begun.consents if begun else [],
-            "by": begun.by if begun else "",
+            "acts": [
+                {
+                    "act": begun.act,
+                    "time": begun.time,
+                    "by": begun.by,
+                    "consents": begun.consents,
+                    "paths": begun.paths,
+                    "owners": begun.owners,
+                    "done": ended is not None,
+                }
+                for begun, ended in history.acts
+            ],
             "fates": {FATES[letter]: counts[letter] for letter in FATES if counts[letter]},
             "freed": history.freed,
         }
         click.echo(to_json(record), nl=False)
         return
-    act_of = f" ({begun.act}, by {begun.by})" if begun else ""
-    click.echo(f"{plan}: {state}{act_of}; freed: {show_bytes(history.freed)}")
+    click.echo(f"{plan}: {state}; freed: {show_bytes(history.freed)}")
+    acts = TextTable("begun | act | by | consent | end")
+    for begun, ended in history.acts:
+        acts.add(
+            act.shown_minute(begun.time), begun.act, begun.by, ", ".join(begun.consents) or "-",
+            act.shown_minute(ended.time) if ended else "none",
+        )  # fmt: skip
+    click.echo(acts)
     table = TextTable("letter | entries> | what became of them")
     for letter in FATES:
         if counts[letter]:
             table.add(letter, str(counts[letter]), FATES[letter])
     click.echo(table)
-    if begun is not None and ended is None:
+    if under_way:
         tell(f"go on with `seatrial purge resume {plan}`")

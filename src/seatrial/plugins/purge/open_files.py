@@ -43,8 +43,8 @@ class OpenFiles:
         if hidden and not self._told:
             self._told = True
             self._tell(
-                f"files that {hidden} processes of others have open are not known, as these cannot "
-                "be looked at: run it as root"
+                f"not all open files are known: of {hidden} processes they cannot be read "
+                "(as root, of most they can)"
             )
         return sorted(found)
 
