@@ -7,7 +7,14 @@ import click
 import msgspec
 
 from seatrial.cli import Folders, options
-from seatrial.cli.options import SHARE, format_option, list_option, per_option, tests_filter
+from seatrial.cli.options import (
+    SHARE,
+    format_option,
+    list_option,
+    per_option,
+    tests_filter,
+    text_option,
+)
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
@@ -25,7 +32,7 @@ from seatrial.results.compare import (
 from seatrial.results.fact_sources import node_differences
 from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import Ladder, LadderStep, ladders
-from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of
+from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of, words_of
 from seatrial.results.spread_comparison import SpreadComparison, SpreadRow, compare_spreads
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
@@ -47,6 +54,7 @@ UNDECIDED = 3
     help="The least effect that matters, such as 3%.",
 )
 @list_option("--across", "PARAMETER", "Compare cases that differ in this.")
+@text_option("--best-of", "NAME[,NAME]", "Each side by its best over these, such as nodes,tasks.")
 @click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
 @click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
 @click.option("--ladder", is_flag=True, help="Each side with the one before, and the product.")
@@ -62,6 +70,7 @@ def command(
     tests: tuple[str, ...],
     threshold: float,
     across: tuple[str, ...],
+    best_of: str,
     each_node: bool,
     elapsed: bool,
     ladder: bool,
@@ -84,11 +93,9 @@ def command(
     seatrial compare v0 v1 v2 --ladder
     seatrial compare before after --spread
     seatrial compare carver hopper --per core
+    seatrial compare daint titan --best-of nodes,tasks
     """
-    if len(sides) < 2:
-        raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
-    if ladder and spread:
-        raise click.UsageError("--ladder and --spread answer two questions; give one of them")
+    _require_sides(sides, ladder, spread, best_of)
     with opened(folders) as store:
         gathered = [gather(store, parse_side(side), tests, given=True) for side in sides]
         trials = trials_of(gathered)
@@ -100,7 +107,8 @@ def command(
     chosen = (lambda name: is_named(name, metrics)) if metrics else None
 
     def compare(first: Side, second: Side) -> Comparison:
-        return compare_sides(first, second, threshold, chosen, across, each_node, elapsed)
+        more = (threshold, chosen, across, each_node, elapsed, words_of(best_of))
+        return compare_sides(first, second, *more)
 
     if spread:  # which side is steadier, or better, is no failure
         spreads = [compare_spreads(base, other, chosen, across, each_node) for other in others]
@@ -115,6 +123,16 @@ def command(
     ]
     _print(form, as_record(compared, origins), page(compared, origins))
     return _exit_code(compared, any(trial.damaged for trial in trials))
+
+
+def _require_sides(sides: tuple[str, ...], ladder: bool, spread: bool, best_of: str) -> None:
+    """Raise UsageError for sides or options that are no question."""
+    if len(sides) < 2:
+        raise click.UsageError("name two sides or more, such as `seatrial compare before after`")
+    if ladder and spread:
+        raise click.UsageError("--ladder and --spread answer two questions; give one of them")
+    if spread and best_of:
+        raise click.UsageError("--best-of compares medians, and --spread does not; leave one out")
 
 
 def _print(form: str, record: Any, page: str) -> int:
@@ -238,7 +256,8 @@ def _reasons(rows: Sequence[ComparisonRow], letter: str) -> str:
     reasons: dict[str, list[str]] = {}
     for row in rows:
         own = row.why if _word(row) == row.verdict else ""
-        for reason in (own, *(f"differs in {what}" for what in row.differs)):
+        where = f"{row.metric}: {row.range_words}" if row.best_at else ""
+        for reason in (own, where, *(f"differs in {what}" for what in row.differs)):
             if reason:
                 words = reason.replace("the first side", "A").replace("the second side", letter)
                 reasons.setdefault(words, []).append(row.case)

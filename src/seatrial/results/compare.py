@@ -22,12 +22,13 @@ from seatrial.errors import UsageError
 from seatrial.execute.trial_record import Record
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
-from seatrial.judge.statistics.sequential import FEW, Row, judged
+from seatrial.judge.statistics.sequential import FEW, Row, beside, judged
+from seatrial.judge.statistics.significance import CONFIDENCE, twice
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
 from seatrial.model.figures import place_of
-from seatrial.results.panels import metrics_of
+from seatrial.results.panels import following, metrics_of, parameters_of, require_known
 from seatrial.results.promises import promised_of
-from seatrial.results.selection import CasePair, Side, pair
+from seatrial.results.selection import CasePair, Side, cases_of, pair
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
 from seatrial.results.store.tables import TrialRow
@@ -53,6 +54,13 @@ class Sample(Struct, frozen=True):
     given: list[GivenFigure] = []
     #: what was promised of the median
     promised: Beside = UNSET
+
+
+class BestAt(Struct, frozen=True):
+    """Where the best case of a range lies, and how many cases of it have a figure."""
+
+    at: dict[str, str]
+    tried: int
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -88,6 +96,18 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     needed: int = 0
     #: a change of less than this share could not have been seen; None: nothing was compared
     unseen: float | None = None
+    #: of sides that are compared by their best over a range: where each has it
+    best_at: list[BestAt] = []
+
+    @property
+    def range_words(self) -> str:
+        """Where each side has its best; "" where they are not compared by that."""
+        words = [
+            f"{side} has its best of {one.tried} at "
+            + " ".join(f"{name}={value}" for name, value in one.at.items())
+            for side, one in zip(("the first side", "the second side"), self.best_at, strict=False)
+        ]
+        return "; ".join(words)
 
 
 class Mean(Struct, frozen=True):
@@ -167,11 +187,17 @@ _ORDER: dict[State, int] = {
 Figures = tuple[list[float], list[float]]
 
 
+Range = tuple[list[list[float]], list[list[float]]]
+"""The figures of all cases of both sides, of which each side has its best, that one first."""
+
+
 class _Found(NamedTuple):
-    """A row, and its figures with their direction where they are to be judged."""
+    """A row, and its figures with their direction where they are to be judged; ``chosen_of`` where
+    these are the best of a range."""
 
     row: ComparisonRow
     figures: Row | None = None
+    chosen_of: Range | None = None
 
 
 def compare_sides(
@@ -182,13 +208,16 @@ def compare_sides(
     across: Sequence[str] = (),
     each_node: bool = False,
     elapsed: bool = False,
+    best_of: Sequence[str] = (),
 ) -> Comparison:
     """Compare the second side with the first. ``least`` is the least effect that matters, as a
     share; ``metric`` chooses metrics by name; ``across`` names parameters that may differ between
     cases that are compared; with ``each_node`` each node is a row of its own; with ``elapsed``, or
     where ``metric`` chooses it, cases that have a figure of merit have their elapsed time, too.
+    ``best_of``: each side is compared by the best of its cases that differ in these alone.
     Raises UsageError where no case is on both sides, or no metric is left."""
-    paired = pair(first, second, across, each_node)
+    range_ = _range_of(cases_of((first, second)), best_of)
+    paired = pair(first, second, [*across, *range_], each_node)
     elapsed = elapsed or (metric is not None and metric(ELAPSED[0]))
     found: list[_Found] = []
     without_elapsed = 0
@@ -199,18 +228,13 @@ def compare_sides(
         kinds = _kinds(each)
         if not elapsed and _has_merit(kinds) and kinds.pop(ELAPSED[0], []):
             without_elapsed += 1
-        found += _rows(each, kinds, paired.across, least)
-    if metric is not None:
-        found = [one for one in found if metric(one.row.metric)]
-    if not found:
-        cases = [case for one in paired.pairs for case in (*one.first, *one.second)]
-        raise UsageError(f"no such metric; there are {', '.join(metrics_of(cases)) or 'none'}")
-    rows = sorted(_judged(found, least), key=_place)
+        found += _rows(each, kinds, paired.across, least, best_of)
+    rows = sorted(_judged(_named(found, metric, paired.pairs), least), key=_place)
     return Comparison(
         first=first.text,
         second=second.text,
         least=least,
-        across=paired.across,
+        across=[name for name in paired.across if name not in range_],
         rows=rows,
         means=_means(rows),
         notices=[*_notices(first, second), *_of_few(rows), *_of_units(list(told))],
@@ -218,6 +242,17 @@ def compare_sides(
         cures=cures_of(paired.pairs),
         doubts=_doubts(first, second, rows),
     )
+
+
+def _named(
+    found: list[_Found], metric: Callable[[str], bool] | None, pairs: Sequence[CasePair]
+) -> list[_Found]:
+    """Return the rows of the metrics that are asked for. Raises UsageError where there are none."""
+    chosen = [one for one in found if metric is None or metric(one.row.metric)]
+    if not chosen:
+        cases = [case for one in pairs for case in (*one.first, *one.second)]
+        raise UsageError(f"no such metric; there are {', '.join(metrics_of(cases)) or 'none'}")
+    return chosen
 
 
 def _place(row: ComparisonRow) -> tuple[object, ...]:
@@ -276,11 +311,20 @@ def _has_merit(kinds: dict[str, list[Kind]]) -> bool:
 
 
 def _rows(
-    pair: CasePair, kinds: dict[str, list[Kind]], crossed: Sequence[str], least: float
+    pair: CasePair,
+    kinds: dict[str, list[Kind]],
+    crossed: Sequence[str],
+    least: float,
+    best_of: Sequence[str],
 ) -> list[_Found]:
     """A row for each metric of a case, with its figures."""
-    differs = _differing(pair, crossed)
-    return [_row(pair, found, least, differs) for found in kinds.values() or [[ELAPSED]]]
+    found = []
+    for each in kinds.values() or [[ELAPSED]]:
+        if best_of and each[0][2] in ("higher", "lower"):
+            found.append(_row_of_range(pair, each, crossed, least, best_of))
+        else:
+            found.append(_row(pair, each, least, _differing(pair, crossed)))
+    return found
 
 
 def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
@@ -379,6 +423,97 @@ def _with_ratio(row: ComparisonRow, found: two_samples.RatioEstimate) -> Compari
     )
 
 
+# ---- the best over a range -----------------------------------------------------------------------
+#
+# The best of k noisy cases looks better than it is. So a side is worse only where each of its cases
+# is worse than the best one of the other side, among all cases of both, and the interval of the
+# ratio holds for each of the pairs that might have been chosen.
+
+
+def _range_of(cases: Sequence[CaseRuns], best_of: Sequence[str]) -> list[str]:
+    """Return the parameters that a range is over, and those that follow from them. Raises
+    UsageError for a name that is not known."""
+    parameters = parameters_of(cases)
+    for name in best_of:
+        require_known("--best-of", name, parameters, NUMBERS)
+    names = [*best_of, *following(cases, best_of)]
+    return [name for name in dict.fromkeys(names) if name in parameters]
+
+
+def _row_of_range(
+    pair: CasePair,
+    kinds: list[Kind],
+    crossed: Sequence[str],
+    least: float,
+    best_of: Sequence[str],
+) -> _Found:
+    """The row of one metric, of which each side has its best case."""
+    one, other = (_best_first(side, kinds, best_of) for side in (pair.first, pair.second))
+    chosen = pair._replace(first=one[0], second=other[0])
+    places = [
+        BestAt({name: cases[0].attribute(name) for name in best_of}, len(known))
+        for cases, known in (one, other)
+        if known
+    ]
+    differs = [each for each in _differing(chosen, crossed) if each.split(" ")[0] not in best_of]
+    found = _row(chosen, kinds, least, differs)
+    row = replace(found.row, best_at=places if len(places) == 2 else [])
+    return found._replace(row=row, chosen_of=(one[1], other[1]))
+
+
+def _best_first(
+    side: list[CaseRuns], kinds: list[Kind], best_of: Sequence[str]
+) -> tuple[list[CaseRuns], list[list[float]]]:
+    """Return the best of the cases of a side that differ in these names, and the figures of all
+    that have some, its own first; of a side without a figure all cases, and no figures."""
+    groups: dict[Any, list[CaseRuns]] = {}
+    for one in side:
+        groups.setdefault(tuple(map(one.attribute, best_of)), []).append(one)
+    known = [
+        (cases, figures)
+        for cases in groups.values()
+        if (figures := by_case.figures_of(cases, kinds)) and not unfit_of(figures)
+    ]
+    sign = -1 if kinds[0][2] == "lower" else 1
+    known.sort(key=lambda pair: -sign * median(pair[1]))
+    return (known[0][0] if known else side), [figures for _, figures in known]
+
+
+def _with_range(row: ComparisonRow, chosen_of: Range, least: float) -> ComparisonRow:
+    """Return a judged row of which both figures were chosen as the best of several."""
+    one, other = chosen_of
+    pairs = len(one) * len(other)
+    if pairs == 1 or row.ratio is None:
+        return row
+    if min(map(len, (one[0], other[0]))) > 1 and min(*one[0], *other[0]) > 0:
+        confidence = 1 - (1 - CONFIDENCE) / pairs
+        low, high = two_samples.ratio_interval([other[0]], [one[0]], confidence)
+        row = _with_ratio(row, two_samples.RatioEstimate(ratio=row.ratio, low=low, high=high))
+    if _stands(row, chosen_of, least):
+        return row
+    reason = f"the sides are the best of {len(one)} and of {len(other)} cases: chance may make it"
+    needed = twice(min(len(one[0]), len(other[0])))
+    return replace(row, verdict="unclear", why=f"{reason}; repeat", needed=needed)
+
+
+def _stands(row: ComparisonRow, chosen_of: Range, least: float) -> bool:
+    """Return whether a verdict stands, though both figures were chosen."""
+    if row.verdict == "same":
+        ends = (row.low, row.high)
+        return all(end is not None and abs(math.log(end)) <= math.log1p(least) for end in ends)
+    if row.verdict not in ("better", "worse"):
+        return True
+    winner = int(row.verdict == "better")
+    samples = {
+        f"{side} {place}": figures
+        for side, ranges in enumerate(chosen_of)
+        for place, figures in enumerate(ranges)
+    }
+    found = beside(samples, f"{winner} 0", better_of(row.better), least)
+    losers = (each for name, each in found.items() if not name.startswith(f"{winner} "))
+    return all(each.verdict == "worse" for each in losers)
+
+
 def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
     """Why a side has no figure."""
     texts = []
@@ -438,9 +573,13 @@ def _unshared(first: Set[Any], second: Set[Any]) -> str:
 def _judged(found: list[_Found], least: float) -> list[ComparisonRow]:
     """Return the rows with their verdicts: of many rows some differ by chance."""
     told = iter(judged([each.figures for each in found if each.figures is not None], least))
-    return [
-        each.row if each.figures is None else _with_verdict(each.row, next(told)) for each in found
-    ]
+    rows = []
+    for each in found:
+        row = each.row if each.figures is None else _with_verdict(each.row, next(told))
+        if each.figures is not None and each.chosen_of is not None:
+            row = _with_range(row, each.chosen_of, least)
+        rows.append(row)
+    return rows
 
 
 def _with_verdict(row: ComparisonRow, found: two_samples.RatioEstimate) -> ComparisonRow:
@@ -529,7 +668,15 @@ def _notices(first: Side, second: Side) -> list[str]:
             f"{given}: given, not measured; such a row has no verdict, and its interval is of the"
             " measured side alone"
         )
-    return texts
+    return texts + [text for side in sides if (text := _origins(side))]
+
+
+def _origins(side: Side) -> str:
+    """Return where the given figures of a side come from; "" where that is not told."""
+    figures = (f for one in side.cases for own in one.given.values() for f in own)
+    told = (", ".join(filter(None, (f.system, f.source, f.date))) for f in figures if f.source)
+    origins = list(dict.fromkeys(told))
+    return f"{side.text}: given figures of {listed(origins, 3)}" if origins else ""
 
 
 # ---- difference ----------------------------------------------------------------------------------

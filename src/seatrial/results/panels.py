@@ -131,6 +131,27 @@ def along(cases: Sequence[CaseRuns], axes: Sequence[str], chosen: Collection[str
     ]
 
 
+def following(cases: Sequence[CaseRuns], names: Sequence[str]) -> list[str]:
+    """Return the parameters that follow from others: those one to one with one of them, and the
+    tasks of a node where both nodes and tasks are named."""
+    found = along(cases, names, names)
+    if {"nodes", "tasks"} <= set(names):
+        found += [
+            name
+            for name in parameters_of(cases)
+            if name not in names and all(_is_tasks_of_node(one, name) for one in cases)
+        ]
+    return list(dict.fromkeys(found))
+
+
+def _is_tasks_of_node(one: CaseRuns, name: str) -> bool:
+    try:
+        value, nodes, tasks = (float(one.attribute(each)) for each in (name, "nodes", "tasks"))
+    except ValueError:
+        return False
+    return value * nodes == tasks
+
+
 def one_to_one(cases: Sequence[CaseRuns], name: str, axis: str) -> bool:
     pairs = {
         (own.get(name, "") if name in one.parameters else one.attribute(name), one.attribute(axis))

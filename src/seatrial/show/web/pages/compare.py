@@ -18,7 +18,7 @@ from seatrial.results.compare import (
 from seatrial.results.fact_sources import node_differences
 from seatrial.results.provenance import differences
 from seatrial.results.scaling import Ladder, ladders
-from seatrial.results.selection import gather, is_named
+from seatrial.results.selection import gather, is_named, words_of
 from seatrial.results.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.results.store import queries
 from seatrial.results.store.tables import TrialRow
@@ -58,6 +58,7 @@ class _Question(NamedTuple):
     metric: str
     test: str
     across: str
+    best_of: str
     each_node: bool
     elapsed: bool
     rehearsed: bool
@@ -173,7 +174,7 @@ class _Answer(NamedTuple):
 
 def data(state: ServerState, query: PageQuery) -> ComparePage:
     question = _Question(
-        **query.texts("before", "after", "metric", "test", "across", "between"),
+        **query.texts("before", "after", "metric", "test", "across", "best_of", "between"),
         **query.flags("each_node", "elapsed", "rehearsed", "spread"),
         least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
     )
@@ -196,7 +197,7 @@ def data(state: ServerState, query: PageQuery) -> ComparePage:
         made_up = names_rehearsal(
             state.store(), (question.before, question.after), question.rehearsed
         )
-        reason = study.reason.replace("--across", "“Across”")
+        reason = study.reason.replace("--across", "“Across”").replace("--best-of", "“Best of”")
         return replace(page, state=study.state, reason=reason, rehearsed=made_up)
     comparison = answer.comparison
     rows = [row for row in comparison.rows if verdict in ("", row.verdict)]
@@ -245,7 +246,7 @@ def _judged(state: ServerState, question: _Question) -> _Answer:
 
     def compare(i: int, j: int) -> Comparison:
         more = (question.least, chosen, across, question.each_node, question.elapsed)
-        return compare_sides(sides[i], sides[j], *more)
+        return compare_sides(sides[i], sides[j], *more, words_of(question.best_of))
 
     spread = None
     if question.spread:
