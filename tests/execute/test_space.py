@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.rehearsal.stage import Stage
+from tests.plugins.rehearsal.test_features import most_in_flight
 from tests.programs import Workplace
 
 GIB = 1 << 30
@@ -136,6 +137,7 @@ def test_space_is_asked_where_the_script_works(here: Workplace) -> None:
     [
         ("32", "requires.space: '32' has no unit; write e.g. 16GiB, or 2 * size GiB"),
         ("0 MiB", "requires.space: '0' gives 0: it must be a number above 0"),
+        ("5000000 TiB", "requires.space: '5000000' gives 5000000: it must be at most 4 EiB"),
         ("-1 MiB", "it must be a number above 0"),
         ("4 * block MiB", "requires.space: '4 * block': block is not defined"),
         ("size('4Q') B", "'4Q' is not a size; write e.g. 64MiB, 2GB or 4096"),
@@ -158,6 +160,24 @@ def test_what_takes_the_place_of_commands_must_be_a_parameter(here: Workplace) -
         here.test("t", defaults={"tarball": ""}, requires={"commands": ["no"], "or_given": name})
         done = here.seatrial("list", "suite", "-m", str(here.machine))
         assert f"requires.or_given: '{name}' is no parameter with a default; {told}" in done.err
+
+
+def test_runs_in_flight_together_require_no_more_than_the_space_for_them(tmp_path: Path) -> None:
+    """Of a file system with room for 10 TiB, in a rehearsal: the conductor is the same. Runs that
+    require it elsewhere are not held back, one that requires more starts alone."""
+    stage = Stage(tmp_path)
+    stage.machine["file_systems"] = {"scratch": {"path": "/scratch", "space": "10TiB"}}
+    asked = {"on": "4 TiB", "elsewhere": {"size": "4 TiB", "path": "/tmp"}, "more": "11 TiB"}
+    for name, space in asked.items():
+        stage.test(name, requires={"space": space}, repeat=6)
+        stage.behave(name, elapsed="1m")
+        tests = {name: {"file_system": "scratch"}}
+        stage.component(name, kind="once", tests=tests)
+    most = {
+        name: most_in_flight(played, name)
+        for name, played in zip(asked, stage.play_all(), strict=True)
+    }
+    assert most == {"on": 2, "elsewhere": 6, "more": 1}
 
 
 def test_a_rehearsal_asks_nothing_of_this_host(tmp_path: Path) -> None:

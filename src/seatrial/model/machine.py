@@ -241,7 +241,9 @@ class FileSystem(FileModel, frozen=True):
         float, doc("open files that a target can bear; runs beyond it wait; 0: unknown", ge=0)
     ] = 0
     runs: Annotated[int, doc("maximum runs in flight on it; 0: no cap", ge=0)] = 0
-    space: Annotated[Size, doc("maximum space of copied decks; 0: no cap")] = Size(0)
+    space: Annotated[
+        Size, doc("maximum space of copied decks, and of what runs in flight require; 0: no cap")
+    ] = Size(0)
 
     @property
     def metadata_targets(self) -> list[MetadataTarget]:

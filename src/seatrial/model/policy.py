@@ -184,7 +184,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     #: Of ``isolated_then_full``: runs alone, and waves at full machine.
     alone: int = 1
     full: int = 1
-    bytes: Annotated[int, limit("size of the copied deck of a run", word="bytes of decks")] = 0
+    bytes: Annotated[
+        int,
+        limit("size of the copied deck of a run, and the space it requires", word="bytes of decks"),
+    ] = 0
 
     def load_on(self, gauge: str) -> float:
         """Return what a run adds to the reading of a gauge, as it is declared."""
@@ -220,7 +223,7 @@ class Caps(Struct, frozen=True, kw_only=True):
     ] = {}
     bytes: Annotated[
         dict[str, Count],
-        limit("maximum size of copied decks on each file system", word="bytes of decks"),
+        limit("maximum size of copied decks and space on each file system", word="bytes of decks"),
     ] = {}
 
 

@@ -41,6 +41,7 @@ from seatrial.units import bytes_of, count
 
 
 MAX_PIECES = 100_000
+MAX_BYTES = 1 << 62  # bash has 63 bits
 DEFAULT = "default"  # the word for what a missing key says
 PIECE = "piece"  # the parameter that has the number of a piece
 
@@ -102,6 +103,8 @@ def asked_bytes(written: int | str, key: str, above: str = "run") -> Quantity:
     def in_bytes(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
             raise ValueError("it must be a number above 0")
+        if value * scale > MAX_BYTES:
+            raise ValueError("it must be at most 4 EiB")
         return round(value * scale)
 
     try:

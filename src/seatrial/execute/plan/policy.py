@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.decide.place import placing_of
 from seatrial.execute.plan.component_tests import fits, part_of
 from seatrial.model import policy as resolved
@@ -30,7 +32,7 @@ from seatrial.model.plan import (
 )
 from seatrial.model.policy import Answer, Entry, Policy, Window
 from seatrial.model.requirements import lacking
-from seatrial.model.test import Case, Test
+from seatrial.model.test import Case, RunSettings, Test
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any
 # case, so it does not retry a run; it only avoids suspect nodes for the next run of the case.
@@ -64,6 +66,7 @@ def policy_of(
     parts = {name: part_of(component, name) or ComponentTest() for name in names}
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [_entry(component, tests[name], parts[name], weights[name]) for name in names]
+    entries = _with_space(entries, machine, cases)
     file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     unfit, unfit_of = _unfit(machine, tests, cases)
@@ -252,6 +255,28 @@ def _entry(component: Component, test: Test, part: ComponentTest, weight: float)
     )
 
 
+def _with_space(entries: Iterable[Entry], machine: Machine, cases: Iterable[Case]) -> list[Entry]:
+    """Return entries whose runs take the space that their tests require, too, as far as it is on
+    the file system of the entry: the most of its cases."""
+    paths = {
+        entry.name: machine.file_systems[entry.file_system].path
+        for entry in entries
+        if entry.file_system
+    }
+    required: dict[str, int] = {}
+    for case in cases:
+        if case.settings.space and _is_on(paths.get(case.test, ""), case.settings):
+            required[case.test] = max(case.settings.space, required.get(case.test, 0))
+    return [replace(entry, bytes=entry.bytes + required.get(entry.name, 0)) for entry in entries]
+
+
+def _is_on(path: str, settings: RunSettings) -> bool:
+    """Return whether the space of a run is asked for on the file system at a path, on which its
+    directory is."""
+    asked = os.path.normpath(Path(settings.directory or path) / settings.space_path)
+    return path != "" and Path(asked).is_relative_to(path)
+
+
 def bytes_of_deck(deck: Deck | None, folder: str) -> int:
     """Return the bytes that each run takes for its own copy of a deck; 0 if it has none."""
     return size_of(Path(folder) / deck.source) if deck and deck.how == "per_run" else 0
@@ -310,7 +335,8 @@ def _caps(
             runs[name] = system.runs
         if whole := system.space.bytes:
             taken = bytes_on_targets(by_system[name], len(targets_of(component, system)))
-            space[name] = max(1, whole - taken)
+            largest = max(entry.bytes for entry in entries if entry.file_system == name)
+            space[name] = max(1, whole - taken, largest)  # one run may start, and its job asks
     caps = component.caps
     return resolved.Caps(
         machine=caps.machine, per_target=caps.per_target, file_systems=runs, bytes=space
