@@ -15,6 +15,7 @@ from seatrial.judge.derived import OTHER, breakdowns, find_excess, ratios
 from seatrial.model.figures import MetricValue
 from seatrial.model.test import Metric
 from tests.programs import Workplace
+from tests.show.web.served import Served
 
 from .helpers import a_test
 
@@ -164,6 +165,34 @@ def test_parts_have_shares_and_more_than_the_whole_is_told(place: Workplace) -> 
     )
     assert found["lacking"][0] == "no figure"
     assert found["elapsed"][0] == "check error" and "is more than elapsed" in found["elapsed"][1]
+
+
+def test_the_shares_of_parts_are_shown(place: Workplace) -> None:
+    printed = "total 10, compute 4.25, communication 3250 ms, io 1.5"
+    a_run(place, "app", printed, parts=PARTS)
+    place.run("--name", "t", "--repeat", "2")
+    shown = place.seatrial("show", "--last").out.split("Parts of the whole")[1]
+    rows = [line.split() for line in shown.split("stdout")[0].splitlines()]
+    assert ["compute", "total", "4.25", "s", "42.5", "%"] in rows
+    assert ["communication", "total", "3.25", "s", "32.5", "%"] in rows
+    assert ["other", "total", "1", "s", "10", "%"] in rows
+    record = json.loads(place.seatrial("show", "--last", "--format", "json").out)
+    (whole,) = record["breakdowns"]
+    assert [part["share"] for part in whole["parts"]] == pytest.approx([0.425, 0.325, 0.15, 0.1])
+    with Served(place.trials) as served:
+        html = served.get(f"/runs/t/{record['run']['run_id']}")[1]
+    assert "Parts of the whole" in html and "total: compute: 42.5" in html
+    report = place.folder / "report.md"
+    place.seatrial("report", "write", "t", "-o", str(report))
+    text = report.read_text()
+    assert "Parts of total of app" in text and "| 2 | communication | 3.25 | 32.5 % |" in text
+
+
+def test_a_whole_of_nothing_has_no_shares() -> None:
+    figures = [MetricValue(name, 0.0, "s", "lower") for name in ("total", "io")]
+    (whole,) = breakdowns({"total": ["io"], "none": ["io"]}, figures)
+    assert not whole.parts
+    assert whole.reason == "total 0 s has no parts: shares are of more than 0"
 
 
 @given(

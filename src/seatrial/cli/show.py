@@ -18,6 +18,7 @@ from seatrial.execute import kept_files
 from seatrial.execute.compilers import PACKAGES, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
+from seatrial.judge.derived import Whole
 from seatrial.judge.promises import COLUMN, Promised, Promises, beside, share_cell, told
 from seatrial.judge.reading import head, tail
 from seatrial.judge.references import References
@@ -28,7 +29,8 @@ from seatrial.results.promises import promises_in
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
-from seatrial.show.text import folded
+from seatrial.show.breakdowns import parts_page
+from seatrial.show.text import folded, page_text
 
 MAX_TAIL_BYTES = 1 << 16
 
@@ -69,6 +71,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
         references = one_run.references_for(store, trial)
     promises = promises_in(trial.path, case.test, case.id)
+    wholes = one_run.breakdowns_of(_record_of(trial), metrics, found)
     former = one_run.former_verdict(events)
     built = _found_by_build(trial, case)
     if form == "json":
@@ -83,6 +86,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
             "metrics": [_metric_record(figure, promises) for figure in metrics],
+            **_members("breakdowns", wholes),
             "files": {path.name: str(path) for path in _files(trial, found, case)},
         }
         click.echo(to_json(record), nl=False)
@@ -91,6 +95,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         _head(trial, found, case, former, events, built),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, references, case, found, promises),
+        _parts_of(wholes),
     ]
     if lines:
         parts += [_tail(found, name, lines) for name in kept_files.OUTPUTS]
@@ -103,8 +108,16 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
 
 def _metric_record(figure: MetricRow, promises: Promises) -> dict[str, Any]:
     promised = beside(promises, figure.name, figure.value, figure.unit)
-    beside_it = {} if promised is None else {"promised": msgspec.to_builtins(promised)}
-    return {**export.record(figure), **beside_it}
+    return {**export.record(figure), **_members("promised", promised)}
+
+
+def _members(name: str, value: object) -> dict[str, Any]:
+    """Return a member of JSON; none where there is nothing to tell."""
+    return {name: msgspec.to_builtins(value)} if value else {}
+
+
+def _parts_of(wholes: Sequence[Whole]) -> str:
+    return page_text(parts_page(wholes)) if wholes else ""
 
 
 def _head(

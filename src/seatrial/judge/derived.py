@@ -166,24 +166,30 @@ class Part(Struct, frozen=True):
     share: float
 
 
-class Whole(Struct, frozen=True):
+class Whole(Struct, frozen=True, rename={"reason": "why"}):
     """A figure and its parts; the last one is ``other``, what they leave, if that is more than
-    rounding."""
+    rounding. Without parts there is a ``reason``."""
 
     name: str
     value: float
     unit: str
-    parts: list[Part]
+    parts: list[Part] = []
+    reason: str = ""
 
 
 def breakdowns(parts: Mapping[str, Sequence[str]], figures: Iterable[Figure]) -> list[Whole]:
-    """Return the wholes of a run with their parts, where all of these are known and none is more
-    than the whole."""
+    """Return the wholes that are among the figures of a run, with their parts."""
     by_name = {figure.name: figure for figure in figures}
     found = []
     for name, names in parts.items():
-        whole = by_name.get(name)
-        if whole is not None and whole.value > 0 and not _fault(whole, names, by_name):
+        if (whole := by_name.get(name)) is None:
+            continue
+        if fault := _fault(whole, names, by_name):
+            found.append(Whole(name, whole.value, whole.unit, reason=fault.text))
+        elif whole.value <= 0:
+            reason = f"{_said(whole)} has no parts: shares are of more than 0"
+            found.append(Whole(name, whole.value, whole.unit, reason=reason))
+        else:
             found.append(_broken_down(whole, [by_name[each] for each in names]))
     return found
 

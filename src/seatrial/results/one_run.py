@@ -27,6 +27,7 @@ from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import read_regular
 from seatrial.journal import events
 from seatrial.judge import references as refs
+from seatrial.judge.derived import Whole, breakdowns
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
 from seatrial.model.figures import ELAPSED, MetricValue
@@ -346,6 +347,17 @@ def expected(
     judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
     off = refs.percent_off(metric.value, alike)
     return Expected(text, alike.value, low, high, off, judged is None)
+
+
+def breakdowns_of(record: Record | None, metrics: Sequence[MetricRow], run: RunRow) -> list[Whole]:
+    """Return the wholes of a run with their parts, by its test in the trial's record."""
+    test = record.tests.get(run.test) if record else None
+    if test is None or not test.parts:
+        return []
+    known = {metric.name for metric in metrics}
+    elapsed = [] if run.elapsed is None or ELAPSED in known else [run.elapsed]
+    timed = [MetricRow(ELAPSED, each, "s", "lower") for each in elapsed]
+    return breakdowns(test.parts, [*metrics, *timed])
 
 
 # ---- linked libraries ----------------------------------------------------------------------------

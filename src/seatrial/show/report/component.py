@@ -53,7 +53,14 @@ from seatrial.show.report.content import (
     filled,
     titled,
 )
-from seatrial.show.report.figures import MAX_ROWS, courses, figures, scaling_figures, spread
+from seatrial.show.report.figures import (
+    MAX_ROWS,
+    courses,
+    figures,
+    parts_figures,
+    scaling_figures,
+    spread,
+)
 from seatrial.show.report.people import conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
 from seatrial.show.report.ran import definitions, digest_of_struct, failed, ran
@@ -123,6 +130,7 @@ def gathered_trial(
         *courses(varied.kinds, notes, _outages(history), history.start or 0),
     ]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
+    drawn += parts_figures(record, history)
     drawn += beside_given(store, folder, given) if given is not None else []
     ticked = [item.tick.time for item in found.items if item.tick is not None]
     part = ReportComponent(

@@ -12,8 +12,12 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
+from seatrial.execute.trial_record import Record
+from seatrial.judge.derived import Whole, breakdowns
 from seatrial.judge.promises import COLUMN, told
 from seatrial.judge.statistics.outliers import Class
+from seatrial.model.figures import ELAPSED
+from seatrial.model.test import Case
 from seatrial.results.criteria.view import Result
 from seatrial.results.notes import Note
 from seatrial.results.outages import Span
@@ -22,8 +26,10 @@ from seatrial.results.scaling_cells import Cell as ScalingCell
 from seatrial.results.slow_places import RunKind
 from seatrial.results.status import Status, beside
 from seatrial.results.store.queries import MEASURED
-from seatrial.results.store.tables import RunOutcome
+from seatrial.results.store.tables import MetricRow, RunOutcome
+from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.variability import Variability
+from seatrial.show.breakdowns import averaged, stacked
 from seatrial.show.draw import plots
 from seatrial.show.draw.plots import ChartSeries, Mark, ReferenceLine, ShadedSpan, chart
 from seatrial.show.draw.plots import scaling as scaling_plot
@@ -309,6 +315,59 @@ def _scaled(test: str, metric: str, x: str, panels: Sequence[Scaled]) -> ReportF
     )
     data = bounded(f"Scaling of {test}", columns, rows)
     return ReportFigure(title, about, data, str(drawing), notes)
+
+
+# ---- parts of a whole ---------------------------------------------------------------------
+
+
+def parts_figures(record: Record, history: TrialHistory) -> Iterator[ReportFigure]:
+    """Yield a figure of the parts of each whole that a test names: their mean shares in the runs of
+    each case with a right answer."""
+    together: dict[tuple[str, str], list[tuple[str, int, Whole]]] = {}
+    for case, wholes in _wholes(record, history):
+        for one in wholes:
+            together.setdefault((case.test, one[0].name), []).append(
+                (case.name, len(one), averaged(one))
+            )
+    for (test, name), rows in together.items():
+        yield _parts(test, name, rows)
+
+
+def _wholes(record: Record, history: TrialHistory) -> Iterator[tuple[Case, list[list[Whole]]]]:
+    """Yield the cases whose test names parts, with the wholes of their runs, by name."""
+    right: dict[int, list[RunHistory]] = {}
+    for run in history.runs:
+        if run.right and not run.is_excluded:
+            right.setdefault(run.case, []).append(run)
+    for number, case in enumerate(history.cases):
+        parts = record.tests[case.test].parts
+        found: dict[str, list[Whole]] = {}
+        for run in right.get(number, ()) if parts else ():
+            for whole in breakdowns(parts, _of_run(run)):
+                if whole.parts:
+                    found.setdefault(whole.name, []).append(whole)
+        if found:
+            yield case, list(found.values())
+
+
+def _of_run(run: RunHistory) -> list[MetricRow]:
+    """Return the figures of a run, with the time of its script."""
+    names = dict.fromkeys([*(run.figures or {}), ELAPSED])
+    known = [(name, run.figure(name)) for name in names]
+    return [MetricRow(name, one.value, one.unit, one.better) for name, one in known if one]
+
+
+def _parts(test: str, name: str, rows: Sequence[tuple[str, int, Whole]]) -> ReportFigure:
+    columns = columns_of(
+        "case", ("runs", "count"), "part", ("mean", "number", rows[0][2].unit), ("share", "share")
+    )
+    cells: list[list[Cell]] = [
+        [case, n, part.name, part.value, part.share] for case, n, one in rows for part in one.parts
+    ]
+    title = f"Parts of {name} of {test}"
+    about = "Mean shares over the runs with a right answer; other is what the parts leave."
+    drawing = stacked([(case, one) for case, _, one in rows], title)
+    return ReportFigure(title, about, bounded(title, columns, cells), str(drawing))
 
 
 # ---- elapsed figures -----------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from seatrial.results.store.tables import (
     outcome_of,
 )
 from seatrial.results.store.upserts import gaps
+from seatrial.show.breakdowns import parts_page as parts_page
 from seatrial.show.web.filters import MAX_GAPS
 from seatrial.show.web.output import (
     BUILD_LOG,
@@ -111,6 +112,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "events": [_event(event, run) for event in events[:MAX_EVENTS]],
         "events_left_out": max(0, len(events) - MAX_EVENTS),
         "metrics": _metrics(metrics[:MAX_METRICS], case, past, run, references, promises),
+        "breakdowns": one_run.breakdowns_of(record, metrics, run),
         "metrics_left_out": max(0, len(metrics) - MAX_METRICS),
         "nodes": {"text": run.nodes, "names": list(nodes[:MAX_NODES]), "number": len(nodes)},
         # unique ids of those on its first node
