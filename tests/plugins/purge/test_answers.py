@@ -99,6 +99,8 @@ def test_owners_are_told_once_and_each_of_every_file(tmp_path: Path) -> None:
     failed = place.purge("mail", "first", "--send")
     assert failed.code == 1
     assert "bin was not told" in failed.err
+    place.plan("meanwhile")
+    assert place.taken("meanwhile") == {}
     (tmp_path / "down").unlink()
     done = place.purge("mail", "first", "--send")
     assert (done.code, done.err) == (0, "")
@@ -230,3 +232,23 @@ def test_the_server_shows_plans_without_names_of_owners(tmp_path: Path) -> None:
     assert status == 400
     assert "damaged" in torn
     assert {row["name"] for row in record["records"]} == {"default", "cores", "(no class)"}
+
+
+def test_an_owner_cannot_hold_back_the_purge_of_others(tmp_path: Path) -> None:
+    place = Scratch(tmp_path)
+    (tmp_path / "lists").mkdir()
+    own = tmp_path / "lists" / f"{NAMES[BOB]}.yaml"
+    own.write_text("whitelist: []\n")
+    place.plan("first", "owner_lists: lists\nowners: {unknown: taken}\n")
+    own.write_text("whitelist: [{files: a}]\n")
+    done = place.purge("do", "first", "--consent", "ann")
+    assert f"the list of {NAMES[BOB]} has changed since the plan" in done.err
+    left = {path.relative_to(place.root).as_posix() for path in place.root.rglob("*")}
+    assert {name for name in FILES if name in left} == {n for n in FILES if n.startswith("bob/")}
+    why = place.purge("why", "first", place.root / "ann/run/a.dat").out
+    assert "What became of it" in why
+    assert ": removed." in why
+    row = place.json("list")[0]
+    assert [(act["act"], act["state"], act["consents"]) for act in row["acts"]] == [
+        ("remove", "done", ["ann"])
+    ]

@@ -72,6 +72,10 @@ def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:
 
 def test_lists_of_no_user_are_faults(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
+    (tmp_path / "lists").chmod(0o777)
+    with pytest.raises(UsageError, match=r"others may write .*lists"):
+        policy_of(tmp_path, "roots: [/s]\nage: 9d\nowner_lists: lists\n")
+    (tmp_path / "lists").chmod(0o755)
     (tmp_path / "lists" / "no.such.user.yaml").write_text("whitelist: []\n")
     with pytest.raises(InvalidFiles, match="is the list of no user of this host"):
         policy_of(tmp_path, "roots: [/s]\nage: 9d\nowner_lists: lists\n")
@@ -107,6 +111,7 @@ calendar:
         ("2026-10-13T21:59", "allowed from Tue 2026-10-13 22:00 on"),
         ("2026-10-13T03:00", "files are removed on sat tue at 22:00-04:00 only"),
         ("2026-10-20T22:30", "nothing is removed from 2026-10-20 to 2026-10-26 (conference)"),
+        ("2026-10-26T23:00", "nothing is removed from 2026-10-20 to 2026-10-26 (conference)"),
         ("2026-10-25T02:30", "allowed from Tue 2026-10-27 22:00 on"),  # clocks are set back
         ("2026-03-29T03:30", ""),  # clocks were set forward an hour ago
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.plugins.purge.amounts import Limits, Sums, Volume
-from seatrial.plugins.purge.policy import Policy
+from seatrial.plugins.purge.policy import Policy, load_policy
 from seatrial.plugins.purge.rules import Rules, name_shown, shown_name
 from tests.plugins.purge.batches import NOW, File, batch_of, policy_of
 
@@ -77,6 +78,9 @@ def test_each_file_has_the_rule_that_takes_or_keeps_it(tmp_path: Path) -> None:
         File("old/x", 500): "default",  # that line has expired
     }
     assert ruled(policy, *cases) == list(cases.values())
+    last_day = f"{datetime.fromtimestamp(NOW / 1e9):%Y-%m-%d}"
+    until = policy_of(tmp_path, SHARED.replace("2001-01-01", last_day))
+    assert ruled(until, File("old/x", 500)) == ["whitelist /scratch/old"]
     assert ruled(policy) == []
 
 
@@ -94,6 +98,13 @@ def test_a_line_or_list_of_an_owner_is_of_this_owner_alone(tmp_path: Path) -> No
     again = Policy.of_record(policy.record())
     assert again == policy
     assert again.digest == policy.digest
+    (lists / "7.yaml").write_text("whitelist: [{folder: /scratch/y}]\n")
+    (lists / "6.yaml").write_text("whitelist: []\n" + "# \n")
+    (lists / "5.yaml").write_text("whitelist:\n" + "- {files: a}\n" * 201)
+    later = load_policy(tmp_path / "purge.yaml")
+    assert later.digest == policy.digest
+    assert later.changed_owners(policy) == {5, 7}
+    assert "has 201 lines, more than 200" in later.faulty_lists[5]
 
 
 def test_nobody_is_purged_unwarned(tmp_path: Path) -> None:

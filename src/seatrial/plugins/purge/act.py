@@ -21,7 +21,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from seatrial.account import account
+from msgspec.structs import replace
+
+from seatrial.account import account, name_of
 from seatrial.errors import Owned, SeatrialError, UsageError
 from seatrial.files import make_folder, open_folder
 from seatrial.journal.events import Event
@@ -210,11 +212,12 @@ def carry_out(path: Path, act: Literal["do", "undo", "expire"], wish: Wish) -> D
 
 def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish) -> PurgeBegun:
     """Record that an act begins. Raises UsageError where it may not."""
-    until = 0
+    until, left_out = 0, list[int]()
     plan.require_whole()
     history.require_of(plan)
     if act == "do":
         policy = _require_allowed(plan, history, wish)
+        left_out = _left_out(plan, policy, wish)
         act = "remove"
         if policy.file.aside is not None:
             act = "aside"
@@ -234,6 +237,7 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
         operator=account(),
         paths=list(wish.paths),
         owners=list(wish.owners),
+        left_out=left_out,
         until=until,
     )
     journal.append(begun)
@@ -279,6 +283,17 @@ def _require_policy(plan: Plan, wish: Wish) -> Policy:
     return policy
 
 
+def _left_out(plan: Plan, policy: Policy, wish: Wish) -> list[int]:
+    """Return the uids whose own lists have changed since the plan: all of their files stay."""
+    changed = sorted(policy.changed_owners(Policy.of_record(plan.header.policy)))
+    for uid in changed:
+        wish.tell(
+            f"the list of {name_of(uid)} has changed since the plan: all files of this owner stay; "
+            "plan again for them"
+        )
+    return changed
+
+
 def resume(path: Path, wish: Wish) -> Done:
     """Go on with the act of a plan that was killed or stopped. Raises UsageError where there is
     none, or where it may not go on."""
@@ -290,7 +305,8 @@ def resume(path: Path, wish: Wish) -> Done:
             raise UsageError(f"{path}: no act of it is under way; see `seatrial purge audit`")
         plan.require_whole()
         if begun.act in ("remove", "aside"):
-            _require_policy(plan, wish)
+            policy = _require_policy(plan, wish)
+            begun = replace(begun, left_out=begun.left_out + _left_out(plan, policy, wish))
         wish = wish._replace(paths=begun.paths, owners=begun.owners)
         return _Doing(plan, journal, history, begun, wish).run()
 
@@ -355,6 +371,7 @@ class _Doing:
         self._plan, self._journal, self._history = plan, journal, history
         self._begun, self._wish = begun, wish
         self._policy = Policy.of_record(plan.header.policy)
+        self._left_out = np.array(begun.left_out, dtype=np.int64)
         self._counts: Counter[str] = Counter()
         self._freed = self._errors = 0
         self._stopped = ""
@@ -488,6 +505,7 @@ class _Doing:
         fates = self._history.fates(batch.number, len(batch))
         take = batch.entries["take"] == 1
         if self._act in ("remove", "aside"):
+            take &= ~np.isin(batch.entries["uid"], self._left_out)
             return take & np.isin(fates, list(_AGAIN))  # type: ignore[no-any-return]
         chosen = np.isin(fates, list(_LIES_ASIDE))
         if batch.number in self._history.interrupted:

@@ -16,7 +16,8 @@ class PurgeEvent(Event, frozen=True, kw_only=True, tag="purge"):
 class PurgeBegun(PurgeEvent, frozen=True, kw_only=True, tag="purge_start"):
     """An act began: ``remove``, ``aside`` (files are moved aside), ``undo`` or ``expire``.
     ``plan``: the SHA-256 of the plan. ``consents``: who agreed. ``paths`` and ``owners``: what it
-    is confined to. ``until``: when what is moved aside may be removed, in ns since 1970."""
+    is confined to. ``left_out``: owners whose files stay, as their own lists changed since the
+    plan. ``until``: when what is moved aside may be removed, in ns since 1970."""
 
     number: ClassVar[int] = 400
     act: str = field(default="", name="value")
@@ -25,6 +26,7 @@ class PurgeBegun(PurgeEvent, frozen=True, kw_only=True, tag="purge_start"):
     operator: str = field(default="", name="by")
     paths: list[str] = []
     owners: list[int] = []
+    left_out: list[int] = []
     until: Whole = 0
 
     @property

@@ -58,6 +58,7 @@ SHORTEST_AGE = 2 * 86400.0
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MAX_EXCEPTIONS = 20_000
+MAX_OWNED = 200  # lines of the list of one owner
 _AHEAD = 400  # days within which a time that is allowed is looked for
 
 # ---- quantities ----------------------------------------------------------------------------------
@@ -208,9 +209,9 @@ class WhitelistFile(FileModel, frozen=True):
 class Owners(FileModel, frozen=True):
     """Whose files are taken."""
 
-    only: Annotated[list[Account], doc("only files of these users, by name or uid")] = []
+    only: Annotated[list[Account], doc("only files of these users, or `only_groups`")] = []
     exempt: Annotated[list[Account], doc("no file of these users")] = []
-    only_groups: Annotated[list[Account], doc("only files of these groups, by name or gid")] = []
+    only_groups: Annotated[list[Account], doc("only files of these groups, or `only`")] = []
     exempt_groups: Annotated[list[Account], doc("no file of these groups")] = []
     unknown: Annotated[
         Literal["kept", "taken"], doc("files whose uid has no name on this host")
@@ -421,7 +422,10 @@ class Policy(NamedTuple):
 
     file: PurgeFile
     path: str
+    #: The whitelist of the administrators.
     exceptions: tuple[Entry, ...] = ()
+    #: What owners have in their own lists.
+    owned: tuple[Entry, ...] = ()
     #: uids whose own list has faults, with the first one.
     faulty_lists: dict[int, str] = {}
     #: What a reader should know, such as folders of the whitelist that are not there.
@@ -433,7 +437,8 @@ class Policy(NamedTuple):
             {
                 "file": self.file,
                 "path": self.path,
-                "exceptions": [[e.rule, e.place, e.uid] for e in self.exceptions],
+                "exceptions": [list(entry) for entry in self.exceptions],
+                "owned": [list(entry) for entry in self.owned],
                 "faulty_lists": [[uid, fault] for uid, fault in self.faulty_lists.items()],
                 "notes": list(self.notes),
             },
@@ -444,22 +449,41 @@ class Policy(NamedTuple):
     @classmethod
     def of_record(cls, record: dict[str, Any]) -> Policy:
         """Return the policy that a plan keeps."""
-        entries = msgspec.convert(
-            record["exceptions"], list[tuple[WhitelistLine, str, int | None]], dec_hook=from_written
-        )
+
+        def entries(key: str) -> tuple[Entry, ...]:
+            kind = list[tuple[WhitelistLine, str, int | None]]
+            found = msgspec.convert(record.get(key, []), kind, dec_hook=from_written)
+            return tuple(Entry(*entry) for entry in found)
+
         return cls(
             msgspec.convert(record["file"], PurgeFile, dec_hook=from_written),
             record["path"],
-            tuple(Entry(*entry) for entry in entries),
+            entries("exceptions"),
+            entries("owned"),
             dict(record["faulty_lists"]),
             tuple(record["notes"]),
         )
 
     @property
     def digest(self) -> str:
-        """Tells two policies apart by what they say."""
-        said = self.record() | {"notes": []}  # a folder that is gone changes no rule
+        """Tells two policies apart by what administrators say. A folder that is gone is no part of
+        it, and neither are lists of owners: see `changed_owners`."""
+        said = self.record() | {"notes": [], "owned": [], "faulty_lists": []}
         return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+
+    def changed_owners(self, before: Policy) -> set[int]:
+        """Return the uids whose own lists say something else than before. An owner could hold every
+        purge back if each change meant a new plan; so it is the owner's own files that stay."""
+        now, then = self._by_owner(), before._by_owner()
+        return {uid for uid in now.keys() | then.keys() if now.get(uid) != then.get(uid)}
+
+    def _by_owner(self) -> dict[int, list[object]]:
+        said: dict[int, list[object]] = {}
+        for entry in self.owned:
+            said.setdefault(entry.uid or 0, []).append(entry.rule)
+        for uid, fault in self.faulty_lists.items():
+            said.setdefault(uid, []).append(fault)
+        return said
 
     def today(self, now: float) -> date:
         return datetime.fromtimestamp(now, self.file.zone).date()
@@ -503,14 +527,15 @@ def load_policy(path: Path) -> Policy:
             faults += str(error).splitlines()
     if faults:
         raise InvalidFiles(faults)
-    owned, faulty = _owner_lists(path.parent / file.owner_lists, file) if file.owner_lists else (
-        [], {}
-    )  # fmt: skip
-    entries += owned
     if len(entries) > MAX_EXCEPTIONS:
         text = f"{path}: whitelist: has {len(entries)} lines, more than {MAX_EXCEPTIONS}"
         raise InvalidFiles([f"{text}; use patterns"])
-    return Policy(file, str(path.absolute()), tuple(entries), faulty, tuple(_notes(entries)))
+    owned: list[Entry] = []
+    faulty: dict[int, str] = {}
+    if file.owner_lists:
+        owned, faulty = _owner_lists(path.parent / file.owner_lists, file)
+    place = str(path.absolute())
+    return Policy(file, place, tuple(entries), tuple(owned), faulty, tuple(_notes(entries)))
 
 
 def _require_own(path: Path) -> None:
@@ -548,7 +573,8 @@ def _owner_lists(folder: Path, file: PurgeFile) -> tuple[list[Entry], dict[int, 
         reason = error.strerror or "no such folder"
         raise InvalidFiles(
             [f"{folder}: owner_lists: {reason}; make it, or leave the key out"]
-        ) from (error)
+        ) from error
+    _require_own(folder)
     entries: list[Entry] = []
     faulty: dict[int, str] = {}
     for path in paths:
@@ -557,7 +583,10 @@ def _owner_lists(folder: Path, file: PurgeFile) -> tuple[list[Entry], dict[int, 
             text = f"{path}: is the list of no user of this host; name it USER.yaml or UID.yaml"
             raise InvalidFiles([text])
         try:
-            entries += load_exceptions(path, file.roots, uid)
+            lines = load_exceptions(path, file.roots, uid)
+            if len(lines) > MAX_OWNED:
+                raise InvalidFiles([f"{path}: has {len(lines)} lines, more than {MAX_OWNED}"])
+            entries += lines
         except (InvalidFiles, OSError) as error:
             faulty[uid] = str(error).splitlines()[0]
     return entries, faulty

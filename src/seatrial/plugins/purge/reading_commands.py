@@ -251,7 +251,8 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
         tell(line)
     for uid, fault in found.faulty_lists.items():
         tell(f"all files of {mail.owner_shown(uid)} are kept, as their list has a fault: {fault}")
-    expired = [each.place for each in found.exceptions if each.expired(found.today(now))]
+    lines = (*found.exceptions, *found.owned)
+    expired = [each.place for each in lines if each.expired(found.today(now))]
     if expired:
         tell(f"expired: {', '.join(expired[:10])}{' ...' if len(expired) > 10 else ''}")
     reasons = found.faults_now(now, folders.trials)
@@ -263,10 +264,10 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
             reasons.append(str(error))
     for reason in reasons:
         tell(reason)
-    classes, lines = len(found.file.classes), len(found.exceptions)
+    classes = len(found.file.classes)
     click.echo(
         f"{policy}: {count(len(found.file.roots), 'root')}, {classes} classes, "
-        f"{count(lines, 'line')} on whitelists: {'not now' if reasons else 'ready'}"
+        f"{count(len(lines), 'line')} on whitelists: {'not now' if reasons else 'ready'}"
     )
     return 1 if reasons else 0
 

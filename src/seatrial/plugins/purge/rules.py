@@ -417,7 +417,7 @@ class _Whitelist:
 
     def __init__(self, policy: Policy, today: date, table: list[Rule]) -> None:
         lines: dict[int | None, tuple[list[tuple[str, int]], list[tuple[str, int]]]] = {}
-        for entry in policy.exceptions:
+        for entry in (*policy.exceptions, *policy.owned):
             number = len(table)
             table.append(_rule_of(entry))
             folders, files = lines.setdefault(entry.uid, ([], []))
