@@ -29,6 +29,7 @@ SCRIPTS = (
     "guard",
     "history",
     "imports",
+    "io_rates",
     "log_rules",
     "matrix",
     "order_gain",
