@@ -527,6 +527,44 @@ def test_a_mean_of_ior_may_be_outside_by_rounding_alone(
     assert ("is not between" in refused("ior", text)) != fits
 
 
+def test_tests_of_ior_that_differ_in_size_are_labelled_by_it() -> None:
+    """Three tests of one output, of which two have the same sizes."""
+    text = (DATA / "ior-3.3-two-tests.out").read_text()
+    second = next(
+        line
+        for line in text.split("\n")
+        if line.startswith("write") and " 1701.00" in line and "POSIX" in line
+    )
+    small = second.replace("26214400 26214400", "26214400  1048576")
+    third = small.replace("   NA     1 ", "   NA     2 ").replace("1701.00", "1702.00")
+    ran = next(line for line in text.split("\n") if line.startswith("write     1701.00"))
+    text = text.replace(ran, f"{ran}\n{ran}").replace(second, f"{small}\n{third}")
+    found = {figure.full_name: figure.value for figure in read("ior", text)}
+    assert {name: value for name, value in found.items() if "_max" in name} == {
+        "write_max{bytes=26214400}": 1499.68,
+        "write_max{bytes=1048576}": 1701.0,
+        "write_max{bytes=1048576,test=1}": 1702.0,
+    }
+    text = (DATA / "ior-json.out").read_text()
+    summary = text[text.index('"summary": [') :]
+    other = summary.replace('"TestID": 0', '"TestID": 1')
+    other = other.replace('"blockSize": 1048576', '"blockSize": 4194304')
+    both = other.split("[", 1)[1].rpartition("]")[0]
+    whole = text.replace(summary, summary.replace("]", f",{both}]", 1))
+    names = [figure.full_name for figure in read("ior", whole)]
+    assert names[0] == "write_max{block=1048576}" and names[-1] == "read_mean{block=4194304}"
+
+
+SIZED = {"osu-7-bcast-full": 1, "imb": 0, "imb-ext": 4, "nccl": 16777216, "osu-5-bw": 1}
+
+
+@pytest.mark.parametrize(("name", "least"), SIZED.items())
+def test_sizes_have_one_name_in_every_format(name: str, least: int) -> None:
+    figures = read(form_of(DATA / f"{name}.out"), (DATA / f"{name}.out").read_text())
+    sizes = [one.labels["bytes"] for one in figures if "bytes" in one.labels]
+    assert sizes and all(isinstance(size, int) for size in sizes) and min(sizes) == least
+
+
 def test_groups_of_imb_are_labels() -> None:
     text = (DATA / "imb.out").read_text()
     old = "# ( 2 additional processes waiting in MPI_Barrier)"

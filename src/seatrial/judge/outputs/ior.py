@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from statistics import fmean
+from typing import NamedTuple
 
 from msgspec import DecodeError, Struct, field
 
@@ -34,7 +35,9 @@ _STATISTICS = ("max", "min", "mean")
 
 def parse(text: str) -> list[MetricValue]:
     """Return write_max, write_min, write_mean, read_max, read_min and read_mean, as far as they
-    were run. Those of a second and further test in one output are labelled ``test``. Without a
+    were run. Those of a second and further test in one output are labelled ``test``; where its
+    tests differ in the size of transfers or blocks, all are labelled ``bytes`` or ``block`` in its
+    place, and ``test`` from the second of the same sizes on. Without a
     summary (2.10 without -v) only the two maxima are returned. Raises ValueError with the reason if
     the closing line is missing, a row is not complete, or IOR found wrong data."""
     if fault := _FAULT.search(text):
@@ -54,7 +57,7 @@ def parse(text: str) -> list[MetricValue]:
 
 def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
     columns = _BLANK_WITHIN.sub("", head[0]).split()
-    figures: list[MetricValue] = []
+    found: list[_Row] = []
     repetitions: dict[str, list[int]] = {}  # of each row of an operation, 0 where not told
     for line in _rows_of(text[head.end() + 1 :]):
         words = line.split()
@@ -63,14 +66,15 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
         row = dict(zip(columns, words, strict=False))
         repetitions.setdefault(words[0], []).append(int(number(row.get("reps", "0"))))
         values = [number(word) for word in words[1:4]]
-        figures += _figures(words[0], values, int(number(row.get("Test#", "0"))))
+        numbers = (int(number(row.get(name, "0"))) for name in ("Test#", "xsize", "blksiz"))
+        found.append(_checked(_Row(words[0], values, *numbers)))
     for ran, times in Counter(row[1] for row in _RAN.finditer(text, 0, head.start())).items():
         rows = repetitions.get(ran, [])
         if not rows or (all(rows) and sum(rows) < times):
             raise ValueError(f"its summary has no row of {ran}, or too few")
-    if not figures:
+    if not found:
         raise ValueError("its summary of all tests has no rows")
-    return figures
+    return _figures(found)
 
 
 def unknown_lines(text: str) -> Iterator[str]:
@@ -151,11 +155,32 @@ def _of_csv(text: str) -> list[MetricValue]:
         raise ValueError(
             "it has not as many rows of write as of read" if rates else "it has no rows"
         )
-    return [
-        figure
-        for operation, values in rates.items()
-        for figure in _figures(operation, [max(values), min(values), fmean(values)], 0)
-    ]
+    return _figures(
+        [
+            _checked(_Row(operation, [max(values), min(values), fmean(values)]))
+            for operation, values in rates.items()
+        ]
+    )
+
+
+class _Row(NamedTuple):
+    """An operation of a test: max, min and mean, and the bytes of a transfer and of a block."""
+
+    operation: str
+    values: list[float]
+    test: int = 0
+    transfer: int = 0
+    block: int = 0
+
+
+def _checked(row: _Row) -> _Row:
+    """Return a row. Raises ValueError if it is of no operation, or its mean cannot be."""
+    if row.operation not in ("write", "read"):
+        raise ValueError(f"its summary has a row that is not known: {shown(row.operation)}")
+    highest, lowest, mean = row.values
+    if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
+        raise ValueError(f"its mean of {row.operation} is not between the least and the largest")
+    return row
 
 
 class _Summary(Struct):
@@ -164,6 +189,13 @@ class _Summary(Struct):
     lowest: float = field(name="bwMinMIB")
     mean: float = field(name="bwMeanMIB")
     test: int = field(name="TestID", default=0)
+    transfer: int = field(name="transferSize", default=0)
+    block: int = field(name="blockSize", default=0)
+
+    @property
+    def plain(self) -> _Row:
+        values = [self.highest, self.lowest, self.mean]
+        return _checked(_Row(self.operation, values, self.test, self.transfer, self.block))
 
 
 class _Result(Struct):
@@ -187,25 +219,43 @@ def _of_json(text: str) -> list[MetricValue]:
         output = decoder(_Output).decode(text)
     except (DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(f"its JSON is not whole, or not IOR's: {error}") from None
-    figures = []
-    for row in output.summary:
-        figures += _figures(row.operation, [row.highest, row.lowest, row.mean], row.test)
     ran = {(test.test, each.access) for test in output.tests for each in test.results}
     summarised = {(row.test, row.operation) for row in output.summary}
     missing = [access for _, access in sorted(ran - summarised) if access in ("write", "read")]
     if missing:
         raise ValueError(f"its summary has no row of {missing[0]}")
-    return figures
+    return _figures([row.plain for row in output.summary])
 
 
-def _figures(operation: str, values: list[float], test: int) -> list[MetricValue]:
-    if operation not in ("write", "read"):
-        raise ValueError(f"its summary has a row that is not known: {shown(operation)}")
-    highest, lowest, mean = values
-    if not lowest <= mean + 0.01 or not mean <= highest + 0.01:
-        raise ValueError(f"its mean of {operation} is not between the least and the largest")
-    labels: dict[str, int | str] = {"test": test} if test else {}
+Labels = dict[str, int | str]
+
+
+def _figures(rows: list[_Row]) -> list[MetricValue]:
+    """Return the figures of the rows of all tests."""
+    labels = _labels_of(rows)
+    return [figure for row in rows for figure in _of_row(row, labels[row.test])]
+
+
+def _labels_of(rows: list[_Row]) -> dict[int, Labels]:
+    """Return the labels of each test: the sizes in which tests differ, and the number among those
+    that share them, but for the first."""
+    sizes = {row.test: {"bytes": row.transfer, "block": row.block} for row in rows}
+    differ = [name for name in ("bytes", "block") if len({own[name] for own in sizes.values()}) > 1]
+    if not differ:
+        return {test: {"test": test} if test else {} for test in sizes}
+    found: dict[int, Labels] = {}
+    earlier: Counter[tuple[int, ...]] = Counter()
+    for test, own in sizes.items():
+        key = tuple(own[name] for name in differ)
+        found[test] = {name: own[name] for name in differ}
+        if earlier[key]:
+            found[test]["test"] = earlier[key]
+        earlier[key] += 1
+    return found
+
+
+def _of_row(row: _Row, labels: Labels) -> list[MetricValue]:
     return [
-        MetricValue(f"{operation}_{what}", value, "MiB/s", "higher", labels=labels)
-        for what, value in zip(_STATISTICS, values, strict=True)
+        MetricValue(f"{row.operation}_{what}", value, "MiB/s", "higher", labels=labels)
+        for what, value in zip(_STATISTICS, row.values, strict=True)
     ]
