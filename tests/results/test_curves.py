@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.quality import curves as quality
+from bench.quality.curves import AT, CROSSING, SIZES, linear
 
 from seatrial.errors import UsageError
-from seatrial.judge.statistics.sequential import judged
 from seatrial.model import codes
 from seatrial.results.best import BestTable, Setting, SizeRange, size_ranges
 from seatrial.results.curves import CurveTable, band_of, curves
 from seatrial.results.scaling import ScalingQuery
-from seatrial.results.scaling_cells import Cell
 from seatrial.results.selection import gather, parse_side
-from seatrial.results.sizes import Meeting, Pair, meeting
 from seatrial.results.store.ingest import synced
 from tests.cli.test_query_common import ask
 
 from .figures import Measuring, bound
-
-SIZES = [2**n for n in range(23)]
 
 
 def latency(size: int, benchmark: str = "MPI Bcast Latency") -> tuple[str, str, str]:
@@ -54,26 +51,21 @@ def osu(
     trial.done()
 
 
-def linear(start: float, rate: float) -> Callable[[int], float]:
-    return lambda size: start + size / rate
-
-
 def tables(folder: Path, *texts: str, **asked: Any) -> list[CurveTable]:
     with synced(folder / "store.sqlite", folder) as store:
         sides = [gather(store, parse_side(text)) for text in texts]
     return curves(sides, ScalingQuery(**asked))
 
 
-# X has the lower latency, Z the greater bandwidth: 2 + s/1000 = 4 + s/4000 at 2,667 bytes
-CROSSING = {"X": linear(2, 1000), "Z": linear(4, 4000)}
-AT = 2 / (1 / 1000 - 1 / 4000)
+# X has the lower latency, Z the greater bandwidth: they are alike at AT bytes
+PLACES = dict(zip("XZ", CROSSING, strict=True))
 
 
 def test_a_planted_crossing_is_told_with_its_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    osu(tmp_path, {**CROSSING, "Y": linear(2, 1000)})
+    osu(tmp_path, {**PLACES, "Y": linear(2, 1000)})
     (table,) = tables(tmp_path, "osu1", x="bytes", by=("place",))
     assert (table.case, table.metric) == ("osu@gcc", "latency{benchmark=MPI Bcast Latency}")
     assert [cell.x for cell in table.lines[0].cells] == SIZES
@@ -99,7 +91,7 @@ def test_a_planted_crossing_is_told_with_its_sizes(
 
 
 def test_every_form_has_the_curves(tmp_path: Path) -> None:
-    osu(tmp_path, CROSSING, sizes=[0, *SIZES[:14]])
+    osu(tmp_path, PLACES, sizes=[0, *SIZES[:14]])
     (record,) = json.loads(ask(tmp_path, "scaling", "osu1", "--x", "bytes", "--format", "json").out)
     assert record["meetings"][0]["crossings"][0]["last"] == 2048
     assert record["lines"][0]["cells"][0]["x"] == 0 and "values" not in str(record)
@@ -107,11 +99,11 @@ def test_every_form_has_the_curves(tmp_path: Path) -> None:
     assert csv[0].startswith("case,metric,unit,line,x,median,runs,low,high") and len(csv) == 31
     svg = ask(tmp_path, "scaling", "osu1", "--x", "bytes", "--format", "svg").out
     assert svg.count('fill-opacity="0.2"') == 2 and "4 KiB" in svg
-    assert "1 point cannot be shown on these axes" in svg  # of 0 bytes
+    assert "0 B has no place on a logarithmic axis" in svg
 
 
 def test_a_ratio_over_a_label_tells_the_crossing(tmp_path: Path) -> None:
-    osu(tmp_path, CROSSING, sizes=[0, *SIZES[:14]])
+    osu(tmp_path, PLACES, sizes=[0, *SIZES[:14]])
     out = ask(tmp_path, "ratio", "osu1", "--of", "place=X,Z", "--x", "bytes").out
     assert "latency{benchmark=MPI Bcast Latency} in us" in out
     assert "place" not in out.split("range:")[0].splitlines()[-2]
@@ -161,7 +153,7 @@ def test_a_setting_that_failed_is_a_curve_without_figures(tmp_path: Path) -> Non
 
 
 def test_names_and_labels_that_are_no_size_are_refused(tmp_path: Path) -> None:
-    osu(tmp_path, CROSSING, sizes=[1, 2], runs=1)
+    osu(tmp_path, PLACES, sizes=[1, 2], runs=1)
     for x, reason in (
         ("size", "--x size: is none of nodes, tasks, threads, cores, place, benchmark, bytes"),
         ("benchmark", "--x benchmark: is MPI Bcast Latency in every case"),
@@ -176,11 +168,25 @@ def test_names_and_labels_that_are_no_size_are_refused(tmp_path: Path) -> None:
         tables(tmp_path, "osu1", x="bytes", by=("bytes",))
 
 
+def test_figures_of_a_run_are_listed_by_size(tmp_path: Path) -> None:
+    case = bound(1, "osu", place="X")
+    trial = Measuring(tmp_path, "osu1", [case])
+    figures = {latency(size): 2.0 for size in (16, 1, 2, 32, 4)}
+    trial.measure(case, {**figures, ("barrier", "us", "lower"): 1.0})
+    trial.done()
+    out = ask(tmp_path, "show", "r00001osu1").out
+    shown = [line.split("bytes=")[1].split("}")[0] for line in out.splitlines() if "bytes=" in line]
+    assert shown == ["1", "2", "4", "16", "32"]
+    runs = json.loads(ask(tmp_path, "show", "r00001osu1", "--format", "json").out)
+    names = [one["name"] for one in runs["metrics"]]
+    assert names == ["barrier", *(latency(size)[0] for size in (1, 2, 4, 16, 32))]
+
+
 # ---- the best at each size -----------------------------------------------------------------------
 
 
 def test_best_never_ranks_by_one_size_in_silence(tmp_path: Path) -> None:
-    osu(tmp_path, {**CROSSING, "Y": linear(2.6, 1000)})
+    osu(tmp_path, {**PLACES, "Y": linear(2.6, 1000)})
     for words in ((), ("--metric", "latency"), ("--x", "bytes")):
         out = ask(tmp_path, "best", "osu1", "--over", "place", *words).out
         assert "best: place=X up to 2 KiB, place=Z from 4 KiB" in out
@@ -247,52 +253,24 @@ def test_ranges_are_the_fewest() -> None:
 # ---- chance --------------------------------------------------------------------------------------
 
 
-def met(
-    laws: Sequence[Callable[[int], float]], runs: int, noise: float, seed: int, shared: float = 0.0
-) -> Meeting:
-    """Two curves as they are measured: each run has noise at each size, and a factor of its own."""
-    rng = random.Random(seed)
-    sides: list[list[Cell]] = []
-    for law in laws:
-        of_run = [rng.lognormvariate(0, shared) for _ in range(runs)]
-        own = []
-        for size in SIZES:
-            values = [law(size) * factor * rng.lognormvariate(0, noise) for factor in of_run]
-            own.append(Cell(x=size, n=runs, median=sorted(values)[runs // 2], values=values))
-        sides.append(own)
-    pairs = [Pair(a.x, a, b) for a, b in zip(*sides, strict=True)]
-    found = judged([(p.first.values, p.second.values, "lower") for p in pairs])
-    return meeting(("X", "Z"), pairs, [one.verdict for one in found])
-
-
-@pytest.mark.parametrize(
-    ("runs", "shared"), [(5, 0.0), (10, 0.0), (5, 0.03)], ids=["5 runs", "10 runs", "slow runs"]
-)
-def test_equal_curves_do_not_cross(runs: int, shared: float) -> None:
-    laws = (linear(2, 1000), linear(2, 1000))
-    crossed = [seed for seed in range(25) if met(laws, runs, 0.03, seed, shared).crossings]
-    assert not crossed
+@pytest.mark.parametrize("name", [name for name in quality.WORLDS if name.startswith("equal,")])
+def test_equal_curves_do_not_cross(name: str) -> None:
+    assert quality.counts(quality.WORLDS[name], 12, 7)[0] == 0
 
 
 def test_curves_that_are_equal_in_part_seldom_cross() -> None:
-    """Equal up to 64 KiB, then 1.5 times as long: the sizes that differ make it easier for chance
-    to tell one of the others. Of 400 seeds 6 cross with 5 runs, 9 with 10; of equal curves none."""
-
-    def slower(size: int) -> float:
-        return linear(2, 1000)(size) * (1.5 if size > 65536 else 1)
-
-    crossed = [
-        seed for seed in range(25) if met((linear(2, 1000), slower), 5, 0.03, seed).crossings
-    ]
-    assert len(crossed) <= 1
+    """The sizes that differ make it easier for chance to tell one of the others."""
+    told, _, by_medians = quality.counts(quality.WORLDS["equal up to 64 KiB, 5 runs"], 12, 7)
+    assert told <= 1 and by_medians > 9
 
 
 def test_a_crossing_is_found_between_its_sizes() -> None:
-    found = [met(tuple(CROSSING.values()), 5, 0.05, seed) for seed in range(20)]
-    assert all(len(one.crossings) == 1 for one in found)
-    assert all(one.crossings[0].last < AT < one.crossings[0].first for one in found)
-    near = [one.crossings[0].near or 0.0 for one in found]
-    assert all(one == pytest.approx(AT, rel=0.25) for one in near)
+    for name in ("crossing at 2,667 B", "crossing, 3 runs"):
+        told, right, _ = quality.counts(quality.WORLDS[name], 8, 7)
+        assert told == 8 and right >= 7, name
+    pairs = quality.measured(quality.World(CROSSING, noise=0.01), 1)
+    (crossing,) = quality.met(pairs).crossings
+    assert crossing.near == pytest.approx(AT, rel=0.05)
 
 
 def test_bands_hold_the_median() -> None:

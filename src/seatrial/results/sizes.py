@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.judge.statistics.significance import CONFIDENCE, student_p
+from seatrial.judge.statistics.significance import student_p
 from seatrial.judge.statistics.two_samples import Verdict
 from seatrial.model.figures import Labelled, place_of_value
 from seatrial.results.panels import metrics_of
@@ -137,9 +137,12 @@ def have_unit(texts: Iterable[str]) -> bool:
 #
 # Two curves *cross* where one is told to be better at a size and the other at a later one. Where a
 # side of a crossing is one size alone, it counts if Welch's test tells the difference among all
-# sizes of the pair, too (Bonferroni): at one of twenty sizes chance makes a difference easily. The
+# sizes of the pair, too (at 1 %, Bonferroni): at one of twenty sizes chance makes one easily. The
 # crossing is between the last size of one side and the first of the other; where about, is
 # interpolated between medians, on logarithms.
+
+
+ALONE = 0.01  # chance of a difference at one size that is told alone
 
 
 class Pair(NamedTuple):
@@ -230,7 +233,7 @@ def _without_chance(signs: Sequence[int], pairs: Sequence[Pair]) -> list[int]:
 def _stands(pair: Pair, count: int) -> bool:
     """Return whether a difference at one size is told among ``count`` sizes."""
     p = student_p(pair.first.values, pair.second.values)
-    return p is not None and p * count < 1 - CONFIDENCE
+    return p is not None and p * count < ALONE
 
 
 def _near(pairs: Sequence[Pair]) -> float | None:

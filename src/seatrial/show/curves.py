@@ -18,7 +18,7 @@ from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import WIDTH, Axis
 from seatrial.show.given import OF_MEASURED, given_section
-from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table
+from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table, Text
 from seatrial.units import count, show_bytes, show_number, show_unit
 
 MAX_TICKS = 8  # sizes that are labelled on an axis
@@ -61,17 +61,25 @@ def parts_of(one: CurveTable) -> list[Part]:
         return [about, one.reason]
     chosen = f"{one.metric} is one of {one.figures} figures; --metric names another"
     said = list(told_of(one))
+    more = count(len(said) - MAX_TOLD, "more pair")
+    words = [*said[:MAX_TOLD], *([f"and {more}"] if len(said) > MAX_TOLD else [])]
     return [
         about,
-        Chart(partial(drawing, one), f"{one.metric} over {one.x}"),
+        Chart(partial(drawing, one), _caption(one)),
+        *(Text(each, only="browser") for each in words),
         _table(one),
         BANDS,
         f"as good: how many times as good as {one.lines[0].by}" if len(one.lines) > 1 else "",
-        *said[:MAX_TOLD],
-        f"and {count(len(said) - MAX_TOLD, 'more pair')}" if len(said) > MAX_TOLD else "",
+        *(Text(each, only="terminal") for each in words),
         *told(cell.promised for line in one.lines for cell in line.cells),
         chosen if one.figures > 1 else "",
     ]
+
+
+def _caption(one: CurveTable) -> str:
+    zero = any(cell.x == 0 for line in one.lines for cell in line.cells)
+    without = f"; {one.named(0)} has no place on a logarithmic axis" if zero else ""
+    return f"{one.metric} over {one.x}, with bands{without}"
 
 
 def record(one: CurveTable) -> dict[str, Any]:
@@ -194,7 +202,7 @@ def drawing(one: CurveTable, width: int = WIDTH) -> Markup:
     series = [
         plots.ChartSeries(
             line.by or "measured",
-            [(cell.x, cell.median) for cell in line.cells],
+            [(cell.x, cell.median) for cell in line.cells if cell.x > 0],
             "both",
             band=[
                 (cell.x, cell.low, cell.high)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from bench.quality.curves import SIZES, linear
 
 from seatrial.show.web.pages.scaling import LABELS
 from tests.results.figures import Measuring
 from tests.results.store.trials import a_case
+from tests.results.test_curves import PLACES, osu
 
 from . import frost
 from .served import Served, open_page
@@ -33,6 +35,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for case in trial.cases:
             trial.measure(case)
         trial.done()
+    osu(folder, {**PLACES, "Y": linear(2, 1000)}, sizes=[0, *SIZES[:17]])
     with Served(folder) as running:
         running.until_read()
         yield running
@@ -135,3 +138,20 @@ def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) ->
     measured = judged(served, rehearsed="1")  # of the trial that is named
     assert (measured["state"], measured["rehearsed"]) == ("judged", False)
     assert 'name="rehearsed" value="1" checked' in served.get("/scaling?trial=a*&rehearsed=1")[1]
+
+
+def test_sizes_are_curves_with_their_crossings(served: Served) -> None:
+    found = judged(served, trial="osu1", metric="", x="bytes")
+    (panel,) = found["panels"]
+    assert found["x"] == "bytes" and "bytes" in found["xs"]
+    assert panel["table"]["meetings"][0]["crossings"][0]["last"] == 2048
+    html = served.get("/scaling?trial=osu1&x=bytes")[1]
+    assert "place=X is ahead up to 2 KiB, place=Z from 4 KiB: they cross near 2." in html
+    assert html.count('fill-opacity="0.2"') == 6 and "Efficiency" not in html
+    frost.judged(served, "/best", trial="osu1")
+    html = served.get("/best?trial=osu1")[1]
+    assert "place=Z from 4 KiB" in html and "at each of 18 sizes" in html
+    frost.judged(served, "/ratio", trial="osu1:place=[XZ]", x="bytes")
+    html = served.get("/ratio?trial=osu1:place=[XZ]&x=bytes")[1]
+    assert "X is ahead up to 2 KiB, Z from 4 KiB" in html
+    assert "bytes is a size: no speed-up is to be expected" in html
