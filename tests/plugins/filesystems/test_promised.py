@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.programs import Workplace
 from tests.show.web.served import Served
@@ -154,3 +155,18 @@ def test_the_file_system_on_which_a_run_works_is_meant(place: Workplace) -> None
     a_benchmark(place, advertised={"took": "none"}, run={"directory": "/var/tmp"})
     place.run("--name", "t", "-k", "clients=4")
     assert "root advertises write: 1 TB/s = 953674 MiB/s" in place.seatrial("show", "--last").out
+
+
+def test_what_is_written_later_counts_for_earlier_trials(place: Workplace) -> None:
+    a_benchmark(place, advertised={"took": "none"})
+    place.local()
+    machines = place.folder / "machines"
+    machines.mkdir()
+    named = place.machine.rename(machines / "here.yaml")
+    done = place.seatrial("run", str(place.suite), "-m", "here", "--name", "t", "-k", "clients=4")
+    assert done.code == 0 and "advertise" not in done.out, done.said
+    about = yaml.safe_load(named.read_text()) | {"file_systems": file_systems(place)}
+    named.write_text(yaml.safe_dump(about))
+    assert WRITE in place.seatrial("show", "--last").out
+    named.write_text("machine: here\n")
+    assert "advertise" not in place.seatrial("show", "--last").out
