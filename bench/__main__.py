@@ -39,6 +39,7 @@ SCRIPTS = (
     "recorder",
     "report",
     "plot",
+    "purge",
     "sinks",
     "sustained",
     "system_logs",

@@ -317,6 +317,27 @@ def test_a_quota_error_is_an_error_of_that_file(
     assert scratch.left() == {os.fsencode(scratch.root / "ann/b")}
 
 
+def test_what_may_not_be_read_is_named_and_not_in_the_plan(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to become somebody else")
+    use("python", monkeypatch)  # the compiled program lies where that user may not read
+    scratch.file("ann/f")
+    scratch.file("bob/f")
+    (scratch.root / "ann").chmod(0o700)
+    scratch.root.chmod(0o755)
+    with open_root(str(scratch.root)) as root:
+        walk = Walk(root.descriptor)
+        os.seteuid(65534)
+        try:
+            paths = [path for batch in walk for path in batch.paths]
+        finally:
+            os.seteuid(0)
+    assert paths == [b"bob/f"]
+    assert walk.seen.failed == 1 and walk.seen.failures == ["ann: Permission denied"]
+
+
 # ---- folders -------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ WITHOUT_PROGRAM = "SEATRIAL_PURGE_IN_PYTHON"
 OPENING = "SEATRIAL_PURGE_OPEN"
 """The variable that, set to ``steps``, has folders opened without openat2."""
 
-_MOST_THREADS = 16
+_LEAST_THREADS, _MOST_THREADS = 8, 16
 
 
 # ---- roots ---------------------------------------------------------------------------------------
@@ -107,8 +107,9 @@ def tell_way(tell: Callable[[str], None]) -> None:
 
 
 def threads() -> int:
-    """Return how many threads the program uses: one a core of this process."""
-    return max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0))))
+    """Return how many threads the program uses: one a core, and more on few cores, as those of a
+    file system of the network wait most of their time."""
+    return max(_LEAST_THREADS, min(_MOST_THREADS, len(os.sched_getaffinity(0))))
 
 
 def _way() -> str:

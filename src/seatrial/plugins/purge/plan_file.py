@@ -33,7 +33,7 @@ from seatrial.model.decoding import DAMAGED, decoder
 FORM = b"seatrial purge plan 1\n"
 BLOCK, SKIP, END = 0x4B4C4253, 0x50494B53, 0x20444E45
 REGULAR, LINK, OTHER = 0, 1, 3
-BATCH = 4096
+BATCH = 8192
 """Entries of a batch: what stands between two records of the audit."""
 
 _LONGEST_HEADER = 64 << 20
