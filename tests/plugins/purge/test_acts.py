@@ -434,6 +434,10 @@ def test_bad_plans_and_changed_policies_are_refused(scratch: Scratch) -> None:
     with pytest.raises(UsageError, match="others may write"):
         scratch.do(plan)
     plan.chmod(0o600)
+    act.journal_of(plan).parent.chmod(0o777)
+    with pytest.raises(UsageError, match="others may write"):
+        scratch.do(plan)
+    act.journal_of(plan).parent.chmod(0o700)
     scratch.policy(whitelist=[{"folder": str(scratch.root / "ann")}])
     with pytest.raises(UsageError, match="has changed since"):
         scratch.do(plan)

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.account import account, name_of
 from seatrial.errors import Owned, SeatrialError, UsageError
-from seatrial.files import make_folder, open_folder
+from seatrial.files import make_folder, open_folder, origin_by
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
 from seatrial.lazy import Bools, np
@@ -103,6 +103,8 @@ def open_journal(plan: Path) -> Iterator[Journal]:
     path = journal_of(plan)
     try:
         make_folder(path.parent, 0o700)
+        if stranger := origin_by(path.parent.lstat(), path.parent).stranger:
+            raise UsageError(f"{stranger}; an audit that others can write is none")
         journal = Journal.take(path)
     except Owned as error:
         raise UsageError(f"{plan}: another process carries it out; wait for it ({error})") from None
