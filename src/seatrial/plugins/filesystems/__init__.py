@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Key, hookimpl
+from seatrial.hooks import Key, Option, Study, hookimpl
 from seatrial.model.file_model import doc
 from seatrial.plugins.filesystems.advertised import Advertised, AdvertisedName
 
@@ -36,4 +36,18 @@ def seatrial_keys() -> list[Key]:
         Key("file_system", "servers", Annotated[int, servers], 0, of_runs=False),
         Key("file_system", "object_targets", Annotated[int, targets], 0, of_runs=False),
         Key("file_system", "advertised", advertised, {}, of_runs=False),
+    ]
+
+
+@hookimpl
+def seatrial_studies() -> list[Study]:
+    return [
+        Study(
+            "filesystems",
+            "File systems",
+            "Show what was promised of file systems and what was found.",
+            "seatrial.plugins.filesystems.study:file_systems",
+            (Option("machine", "Only those of this machine."),),
+            "Look after file systems",
+        )
     ]
