@@ -6,6 +6,8 @@ import json
 import os
 import re
 import subprocess
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -192,6 +194,42 @@ def test_before_a_reformat_every_owner_is_told_of_every_file(tmp_path: Path) -> 
     mail = (folder / f"{NAMES[ANN]}.eml").read_text()
     assert "is made anew on 2027-01-15. 3 files of daemon" in mail
     assert "thesis.tex" in mail
+
+
+def test_the_latest_of_three_times_counts_on_a_real_tree(tmp_path: Path) -> None:
+    """ctime cannot be set, so what is to be old is seen from a later time: a rehearsal."""
+    place = Scratch(tmp_path, {})
+    now = time.time()
+    for name, read_ago, written_ago in (
+        ("old", 100, 100), ("read", 5, 100), ("written", 100, 5), ("core.1", 100, 100),
+        ("keep/old", 100, 100), ("ahead", 100, -400),
+    ):  # fmt: skip
+        path = place.make(name)
+        os.utime(path, (now - read_ago * 86400, now - written_ago * 86400))
+    text = "classes: [{name: cores, files: ['core.*'], age: 20d}]\n"
+    text += f"whitelist: [{{folder: {place.root}/keep}}]\n"
+    path = place.policy(text)
+    path.write_text(path.read_text().replace("age: 1ms", "age: 30d"))
+
+    def taken(days: float) -> set[str]:
+        plan = f"plan{len(list(place.folder.glob('trials/.purges/plan*')))}"
+        later = datetime.fromtimestamp(now + days * 86400).isoformat()
+        done = place.purge("plan", path, "-o", plan, "--now", later)
+        assert done.code == 0, done.said
+        return {Path(row["path"]).name for row in place.json("show", plan, "--by", "file")}
+
+    assert taken(0.1) == set()  # ctime is of today
+    assert taken(19.9) == set()
+    assert taken(20.1) == {"core.1"}
+    assert taken(30.1) == {"core.1", "old", "read", "written"}
+    assert place.purge("do", "plan3", "--consent", "ann").code == 2
+    assert "rehears" in place.purge("mail", "plan3", "--told", "x").err
+    path.write_text(path.read_text() + "times: [atime, mtime]\n")
+    assert taken(0.1) == {"core.1", "old"}
+    assert taken(25.1) == {"core.1", "old", "read", "written"}
+    path.write_text(path.read_text() + "future: ignored\n")
+    assert taken(0.1) == {"core.1", "old"}  # by ctime the one ahead is of today
+    assert taken(31) == {"core.1", "old", "read", "written", "ahead"}
 
 
 def test_check_tells_what_holds_a_purge_back(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ whether the owner of a file was told of it in time; a file that was used since t
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import re
@@ -50,6 +51,7 @@ from seatrial.units import SECOND_NS, count, show_bytes
 REGISTER = "warned.u64"
 LISTS = "lists"
 
+_QUARTER_NS = 900 * SECOND_NS
 _HELD = 8 << 20  # bytes of lists that wait in memory
 _TIMEOUT = 60.0  # s for the program that sends
 _MOST_FAILURES = 10  # in a row: then the program is at fault
@@ -217,8 +219,9 @@ def write_lists(plan: Plan, folder: Path, uids: Set[int], give: bool = False) ->
     writer = _ListWriter(plan, _own_folder(folder))
     for uid in uids:
         remove_file(writer.path(uid), missing_ok=True)  # of an earlier call; given away
-    for uid, _, line in _told_entries(plan, uids):
-        writer.add(uid, line)
+    for uid, path, used, size in _told_entries(plan, uids):
+        day = _day(used // _QUARTER_NS)
+        writer.add(uid, f"{day} {size:>15} {shown_name(path)}\n".encode())
     writer.flush()
     if give:
         writer.give()
@@ -267,8 +270,11 @@ def _own_folder(folder: Path) -> Path:
     return folder
 
 
-def _told_entries(plan: Plan, only: Set[int] | None = None) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield the owner, the whole path and the line of each entry of which owners are told."""
+def _told_entries(
+    plan: Plan, only: Set[int] | None = None
+) -> Iterator[tuple[int, bytes, int, int]]:
+    """Yield the owner, the whole path, the last use (in ns) and the bytes of each entry of which
+    owners are told."""
     rules, chosen = rules_of(plan), told_rules(plan)
     roots = [os.fsencode(root.path) for root in plan.header.roots]
     for batch in plan.batches():
@@ -279,22 +285,18 @@ def _told_entries(plan: Plan, only: Set[int] | None = None) -> Iterator[tuple[in
         left = np.flatnonzero(mask)
         if not len(left):
             continue
-        paths = batch.paths
-        rows = zip(
-            left.tolist(),
-            entries["uid"][left].tolist(),
-            rules.used_ns(entries[left]).tolist(),
-            entries["bytes"][left].tolist(),
-            strict=True,
-        )
-        for index, uid, used, size in rows:
-            path = roots[batch.root] + b"/" + paths[index]
-            yield uid, path, f"{_day(used)} {size:>15} {shown_name(path)}\n".encode()
+        top, paths = roots[batch.root] + b"/", batch.paths
+        uids, sizes = entries["uid"][left].tolist(), entries["bytes"][left].tolist()
+        used = rules.used_ns(entries[left]).tolist()
+        for index, uid, time_ns, size in zip(left.tolist(), uids, used, sizes, strict=True):
+            yield uid, top + paths[index], time_ns, size
 
 
-def _day(time_ns: int) -> str:
+@functools.lru_cache(maxsize=4096)
+def _day(quarter: int) -> str:
+    """Return the day of a quarter of an hour since 1970: no zone begins its days in between."""
     try:
-        return f"{datetime.fromtimestamp(time_ns / SECOND_NS):%Y-%m-%d}"
+        return f"{datetime.fromtimestamp(quarter * 900):%Y-%m-%d}"
     except (ValueError, OverflowError, OSError):  # a time that no calendar has
         return "?" * 10
 
@@ -316,7 +318,7 @@ def keep_register(plan: Plan) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     number = 0
     with open_to_write(part, mode=0o600) as file:
-        for uid, whole, _ in _told_entries(plan):
+        for uid, whole, _, _ in _told_entries(plan):
             file.write(digest(uid, whole))
             number += 1
     if number:

@@ -160,11 +160,10 @@ class Rules:
         """Return when entries were last used: the latest of the times of the policy."""
         file = self.policy.file
         times = [entries[name].astype(np.int64) for name in file.clocks]
-        if file.future == "ignored":
+        if file.future == "ignored":  # the system sets ctime: it counts where others were forged
             ahead = self.now_ns + DAY_NS
-            past = [np.where(each > ahead, np.iinfo(np.int64).min, each) for each in times]
-            # ctime is set by the system: it counts where the others were forged
-            times = [*past, np.minimum(entries["ctime"].astype(np.int64), ahead)]
+            changed = np.minimum(entries["ctime"].astype(np.int64), ahead)
+            times = [np.where(each > ahead, changed, each) for each in times]
         latest: Ints = np.maximum.reduce(times)
         return latest
 
