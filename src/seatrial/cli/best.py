@@ -238,6 +238,7 @@ def print_advice(tuning: Tuned, folders: Folders) -> None:
 
 def _print_sweep(tuning: Tuned, folders: Folders) -> None:
     """Print the best points of a sweep, its plateau, its knee and its surface."""
+    click.echo(f"{_title(tuning)}\n")
     click.echo(page_text(sweep_page(tuning)))
     _print_script(tuning)
     click.echo(f"\npicture: {folders.command('advise', tuning.trial, '--format', 'svg')}")

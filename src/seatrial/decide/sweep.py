@@ -35,7 +35,7 @@ from seatrial.units import Better
 PLATEAU = 0.05  # below the best, as ``best`` calls a plateau
 KNEE = 0.9  # of the best
 _CONFIDENCE = 0.95
-_SCREENING = 0.3  # of the runs, for the first block
+_SCREENING = 0.2  # of the runs, for the first block
 _BLOCKS = 12  # among which the other runs are divided
 _UPPER = 2.0  # deviations, of the upper bounds by which points are chosen
 _IMPROVES = 2.0  # deviations, of those by which it is asked whether any point may be better

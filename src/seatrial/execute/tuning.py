@@ -50,7 +50,7 @@ from seatrial.model.tune_file import (
     is_ordered,
     load_tune,
 )
-from seatrial.units import Better, count, listed, show_share
+from seatrial.units import Better, count, listed, show_bytes, show_share
 
 TUNE_SEED = 1  # of the order of runs: the same file asks for the same tuning
 
@@ -212,10 +212,12 @@ def _settings(
         return [], []
     _check_free(expansion.cases, tune, test, at)
     cases = sorted(_where(expansion.cases, tune, bound, site, at), key=_in_grid(tune))
+    cases, too_large = _within_space(cases, tune, at)
+    expansion.skipped.extend(too_large)
     if not expansion.cases:
         reasons = dict.fromkeys(reason for _, reason in expansion.skipped)
         at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
-    elif not cases and not faults.found:
+    elif not cases and not too_large and not faults.found:
         at.fault(f"leaves none of the {count(len(expansion.cases), 'setting')}", "where")
     if tune.search != "largest" and not faults.found:
         default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
@@ -223,6 +225,28 @@ def _settings(
         expansion.skipped.extend((case.name, reason) for case, reason in same)
     _check_cases(cases, tune, test, site.machine, at)
     return cases, expansion.skipped
+
+
+def _within_space(
+    cases: list[Case], tune: TuneFile, at: Location
+) -> tuple[list[Case], list[tuple[str, str]]]:
+    """Return the cases whose runs take no more space than the tuning may use, and the others with
+    the reason."""
+    limit = tune.space.bytes
+    if not limit or not cases:
+        return cases, []
+    if not any(case.settings.space for case in cases):
+        text = f"the test {tune.test} does not say what its runs take; give it requires.space"
+        at.fault(text, "space")
+    kept = [case for case in cases if case.settings.space <= limit]
+    if not kept:
+        least = show_bytes(min(case.settings.space for case in cases))
+        at.fault(f"each setting takes more; the smallest takes {least}", "space")
+    return kept, [
+        (case.name, f"takes {show_bytes(case.settings.space)}, more than {show_bytes(limit)}")
+        for case in cases
+        if case.settings.space > limit
+    ]
 
 
 def _bound(tune: TuneFile, test: Test) -> tuple[Test, list[str]]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.documents import Faults, Faulty, Location, YamlNode, decode_partly, read
 from seatrial.model.expressions import ExpressionError, compile_expression
-from seatrial.model.file_model import FileModel, Scalar, Share, Span, checked, doc
+from seatrial.model.file_model import FileModel, Scalar, Share, Size, Span, checked, doc
 from seatrial.model.identifiers import show
 from seatrial.units import bytes_of, share_of
 
@@ -91,6 +91,9 @@ class TuneFile(FileModel, frozen=True, rename={"min_effect": "least"}):
     time: Annotated[
         Span, doc("search: sweep: most time of all runs, with their waits in queues; 0: no limit")
     ] = Span(0)
+    space: Annotated[
+        Size, doc("settings whose runs take more space (requires.space) are left out; 0: none")
+    ] = Size(0)
     load: Annotated[
         LoadLimit | None, doc("runs start only while production leaves room; default: always")
     ] = None

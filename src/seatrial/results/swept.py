@@ -73,6 +73,8 @@ class Swept(Struct, frozen=True, kw_only=True):
     least: float
     #: the standard deviation of one figure of the first metric, as a share; None: not known
     noise: float | None = None
+    #: why settings are not in the grid, with how many
+    skipped: dict[str, int] = {}
 
     def point(self, number: int) -> SweptPoint:
         return next(each for each in self.points if each.number == number)

@@ -10,6 +10,7 @@ none.
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
@@ -191,7 +192,7 @@ def tuned(folder: TrialFolder) -> Tuned:
         untried=_untried(record, cases, tune),
         script=[] if found.advised is None else _script(record, cases[found.advised], tune),
         by_rounds=found.by_rounds,
-        swept=found.swept,
+        swept=found.swept and replace(found.swept, skipped=_skipped(record)),
     )
 
 
@@ -417,6 +418,11 @@ def _of_grid(
     mean = sum(known) / len(known) if known else 0.0
     rounds = 1 if rules.search == "largest" else rules.rounds * rules.allocations
     return rounds * sum(mean if hours is None else hours for hours in each)
+
+
+def _skipped(record: Record) -> dict[str, int]:
+    """Return why settings were not in the grid, with how many."""
+    return dict(Counter(reason for _, reason in record.left_out))
 
 
 def _untried(record: "Record", cases: "Sequence[Case]", tune: TuneFile) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from seatrial.units import count, show_share
 
 MAX_ROWS = 12
 MAX_FAILED = 12
-_ABOUT = "each cell: the best of the points with its two values that ran; ."
+MAX_REASONS = 6
 
 
 def sweep_page(found: Tuned) -> Page:
@@ -172,6 +172,8 @@ def _what_ran(found: Tuned, swept: Swept) -> Iterator[Part]:
         yield f"{count(len(failed), 'point')} failed or ended early, which counts as no figure:"
         shown = [f"{each.name}: {each.cause}" for each in failed[:MAX_FAILED]]
         yield Items(shown, len(failed), "in --format csv")
+    for reason, number in list(swept.skipped.items())[:MAX_REASONS]:
+        yield f"not in the grid: {count(number, 'point')}: {reason}"
     left_out = [each for each in found.settings if each.state == "left out"]
     for cause in dict.fromkeys(each.cause for each in left_out):
         number = sum(each.cause == cause for each in left_out)

@@ -42,6 +42,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (place.folder / "tune.yaml").write_text(yaml.safe_dump(about))
     done = place.seatrial("tune", "tune.yaml", "-m", str(place.machine), "--name", "t", "-q")
     assert done.code == 0, done.said
+    swept = about | {"search": "sweep", "tune": "sweep", "runs": 6}
+    del swept["blocks"], swept["cost"]
+    (place.folder / "sweep.yaml").write_text(yaml.safe_dump(swept))
+    done = place.seatrial("tune", "sweep.yaml", "-m", str(place.machine), "--name", "s", "-q")
+    assert done.code == 0, done.said
     with Served(place.trials) as running:
         running.until_read()
         yield running
@@ -55,6 +60,15 @@ def test_the_page_has_the_race_and_the_advice(served: Served) -> None:
     assert found["tuned"]["blocks"][0]["settings"] == [0, 1, 2]
     assert len(found["tuned"]["blocks"][0]["nodes"]) == 1
     assert "export OMP_NUM_THREADS=1" in found["tuned"]["script"]
+
+
+def test_the_page_of_a_sweep_has_the_plateau_and_the_failed_point(served: Served) -> None:
+    found = frost.judged(served, "/trials/s/tune")
+    assert found["tuned"]["swept"]["bests"][0]["metric"] == "time"
+    code, html = served.get("/trials/s/tune")
+    assert code == 200
+    assert "best time: way=2" in html and "knee: the fewest nodes" in html
+    assert "way=3: failed: exit code 7" in html and "The race" not in html
 
 
 @pytest.mark.needs("chromium")

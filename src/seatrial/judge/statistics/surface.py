@@ -91,8 +91,8 @@ class Surface:
             block=2e-4,
             noise=3.6e-3,
         )
-        for _ in range(_REWEIGHTED):
-            shape = _likeliest(runs, shape, spread)
+        for again in range(_REWEIGHTED):
+            shape = _likeliest(runs, shape, spread, near=bool(self._shape) or again > 0)
             inverse = runs.reweighted(shape)
         self._shape = shape
         prior = self.covariance(shape, settings)
@@ -154,32 +154,50 @@ class _Runs:
         return np.linalg.inv(self.covariance(shape)).astype(np.float64)
 
 
-def _likeliest(runs: _Runs, shape: _Shape, spread: float) -> _Shape:
-    """Return the shape of the largest likelihood: each parameter in turn, over a few values."""
+def _likeliest(runs: _Runs, shape: _Shape, spread: float, near: bool) -> _Shape:
+    """Return the shape of the largest likelihood: each parameter in turn, over a few values.
+    ``near``: each over those next to the one before alone, as some more runs change little."""
     best = runs.likelihood(shape)
     for place in range(len(shape.reaches) + 4):
-        for trial in _others(shape, place, runs.ordered, spread):
+        for trial in _others(shape, place, runs.ordered, spread, near):
             likelihood = runs.likelihood(trial)
             if likelihood > best + _TINY:
                 best, shape = likelihood, trial
     return shape
 
 
-def _others(shape: _Shape, place: int, ordered: Sequence[bool], spread: float) -> Iterator[_Shape]:
+def _others(
+    shape: _Shape, place: int, ordered: Sequence[bool], spread: float, near: bool
+) -> Iterator[_Shape]:
     """Yield shapes that differ in one parameter: the reach of an axis, or a variance."""
     axes = len(ordered)
     if place < axes:
-        for reach in _REACHES if ordered[place] else _LIKENESS:
+        values = _REACHES if ordered[place] else _LIKENESS
+        for reach in _next_to(shape.reaches[place], values) if near else values:
             reaches = (*shape.reaches[:place], reach, *shape.reaches[place + 1 :])
             yield shape._replace(reaches=reaches)
-    elif place == axes:
-        yield from (shape._replace(axis=share * spread) for share in _AXIS)
-    elif place == axes + 1:
-        yield from (shape._replace(joint=share * spread) for share in _JOINT)
-    elif place == axes + 2:
-        yield from (shape._replace(block=variance) for variance in _BLOCK)
-    else:
-        yield from (shape._replace(noise=each**2) for each in _NOISE)
+        return
+    name, variances, unit = _variances(spread)[place - axes]
+    now = getattr(shape, name) / unit
+    for variance in _next_to(now, variances) if near else variances:
+        yield shape._replace(**{name: variance * unit})  # type: ignore[arg-type]
+
+
+def _variances(spread: float) -> list[tuple[str, Sequence[float], float]]:
+    """Return the variances of a shape, the values that are tried, and their unit."""
+    noise = [each**2 for each in _NOISE]
+    return [
+        ("axis", _AXIS, spread),
+        ("joint", _JOINT, spread),
+        ("block", _BLOCK, 1.0),
+        ("noise", noise, 1.0),
+    ]
+
+
+def _next_to(now: float, values: Sequence[float]) -> Sequence[float]:
+    """Return the value that is nearest to one, and those next to it."""
+    nearest = min(range(len(values)), key=lambda place: abs(values[place] - now))
+    return values[max(0, nearest - 1) : nearest + 2]
 
 
 def _alike(these: Ints, those: Ints, reach: float, ordered: bool) -> Floats:

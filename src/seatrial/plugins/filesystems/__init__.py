@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Key, Option, Study, hookimpl
+from seatrial.hooks import Command, Key, Option, Study, hookimpl
 from seatrial.model.file_model import doc
 from seatrial.plugins.filesystems.advertised import Advertised, AdvertisedName
 
 _PROMISED = "seatrial.plugins.filesystems.promised"
+
+
+@hookimpl
+def seatrial_commands() -> list[Command]:
+    return [
+        Command(
+            "io",
+            "seatrial.plugins.filesystems.sweep_command:io",
+            "Find the best way to write and read a file system.",
+            "Judge results",
+        ),
+    ]
 
 
 @hookimpl

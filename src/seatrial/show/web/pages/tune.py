@@ -20,6 +20,8 @@ from seatrial.results.tuned import (
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
+from seatrial.show.page import Page
+from seatrial.show.sweep import sweep_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
 
@@ -50,6 +52,12 @@ def forest(data: dict[str, Any], wide: bool) -> Any:
         width=WIDE if wide else NARROW,
         stacked=not wide,
     )
+
+
+def swept(data: dict[str, Any]) -> Page | None:
+    """Return the page of a sweep, None for another tuning."""
+    race: Tuned | None = data["tuned"]
+    return sweep_page(race) if race is not None and race.swept is not None else None
 
 
 def ran(tuned: Tuned, row: TunedSetting, block: int) -> str:
