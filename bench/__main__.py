@@ -24,6 +24,7 @@ SCRIPTS = (
     "rehearsal",
     "store",
     "compare",
+    "best_of",
     "compat_mpi",
     "facts",
     "guard",
