@@ -94,6 +94,8 @@ def day_of(text: str) -> int:
     match = _DAY.fullmatch(text.strip()[:_LONGEST_TEXT])
     try:
         year, month, day = (int(part or 1) for part in (match.groups() if match else "000"))
+        if not 1900 <= year <= 2200:
+            raise ValueError(year)
         return int(datetime(year, month, day).timestamp()) * SECOND_NS
     except (ValueError, OverflowError, OSError):
         raise ValueError(

@@ -137,6 +137,21 @@ def test_a_report_shows_them_beside_what_was_measured(measured: Workplace) -> No
     assert measured.seatrial("report", "pt", "--given", "pt").code == 2
 
 
+def test_a_report_shows_each_system_of_a_file(measured: Workplace) -> None:
+    head = "case,metric,unit,value,n,system\n"
+    rows = "".join(f"hello{{size=small}}@plain,rate,MB/s,1000,7,{name}\n" for name in ("X", "Y"))
+    assert bring(measured, rows, head=head).code == 0
+    done = measured.seatrial("compare", "vt", "pt")
+    assert done.code == 2 and "choose one machine, such as 'vt:machine=X'" in done.err
+    assert compared(measured, "vt:machine=Y", "pt:size=small")[1][0]["verdict"] == "given"
+    done = measured.seatrial("report", "pt", "--given", "vt", "-o", "pt.json")
+    assert done.code == 0, done.said
+    report = json.loads((measured.folder / "pt.json").read_text())
+    titles = [one["title"] for one in report["components"][0]["figures"]]
+    beside = [title for title in titles if title.startswith("Beside given")]
+    assert beside == ["Beside given figures: vt of X", "Beside given figures: vt of Y"]
+
+
 def test_a_report_with_a_checklist_shows_given_figures(measured: Workplace) -> None:
     assert bring(measured, FIGURES).code == 0
     parts: list[dict[str, object]] = [

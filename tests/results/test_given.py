@@ -166,6 +166,13 @@ def test_a_huge_given_figure_decides_nothing(trials: Path) -> None:
         for table, earlier in zip(own, then, strict=True):
             for key in ("settings", "agreement", "plateau", "drops", "unit", "metric"):
                 assert table[key] == earlier[key], (each, key)
+    sizes = 'md,"nodes=1,tasks=4","create{{bytes={}}}",ops/s,1e9,1\n'
+    head = "test,parameters,metric,unit,value,n\n"
+    bring(trials, head + "".join(map(sizes.format, (1, 2, 4))), "sizes")
+    for each, then in zip(words, before, strict=True):
+        own = asked(trials, each[0], "sizes", *each[1:])
+        assert [one["settings"] for one in own] == [one["settings"] for one in then], each
+        assert any("given" in reason for reason in own[0]["left_out"]), each
     assert ask(trials, "compare", "daint", "tds") == compared
     given = ask(trials, "compare", "huge:machine=vendor", "tds", "--format", "json")
     rows = json.loads(given.out)["comparisons"][0]["rows"]
@@ -255,6 +262,7 @@ def faulty() -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield json.dumps([one, one]), case, "figure 2: metric: this metric of this case is in figure 1"
     yield json.dumps(PARSED), ("--case", "a b"), "'a b' is no case"
     yield json.dumps(PARSED), (*case, "--date", "May 2013"), "no date; write e.g. 2013"
+    yield json.dumps(PARSED), (*case, "--date", "9999"), "no date; write e.g. 2013"
     yield json.dumps(PARSED), (*case, "--date", "2013-02-30"), "no date; write e.g. 2013"
     yield json.dumps(PARSED), (*case, "--source", 201 * "x"), "source: has 201 letters"
     yield "case,metric,unit,value,n\na,b,s,1,1\n", case, "leave out --case"

@@ -40,6 +40,7 @@ from seatrial.results.panels import (
     APART,
     CasesTable,
     along,
+    following,
     kind_of,
     metrics_of,
     panels,
@@ -175,10 +176,12 @@ def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
     has, or a name is not known."""
     every = cases_of(sides)
     _require_names(every, query)
-    x = size_label(every, query)
-    every = by_label(every, x) if x else every
-    query = replace(query, x=x, metric=one_metric(query.metric, every))
     members, given = given_figures.apart(every)
+    x = size_label(members or given, query)
+    if x:
+        members = by_label(members, x)
+        given = [one for one in by_label(given, x) if one.given]
+    query = replace(query, x=x, metric=one_metric(query.metric, members or given))
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()
     for test in dict.fromkeys(one.test for one in every):
@@ -212,7 +215,7 @@ class _Study:
         names = [*self._over, *query.best_of]
         self._cases = [one for one in cases if all(one.attribute(name) for name in names)]
         self.left_out = Counter(_lacking(cases, names))
-        follow = [*along(self._cases, names, names), *self._tasks_of_node(query.best_of)]
+        follow = [*along(self._cases, names, names), *following(self._cases, query.best_of)]
         self._follow = [name for name in dict.fromkeys(follow) if name != query.x]
         self._apart = {*names, *self._follow}
         self._given = [one for one in given if all(one.attribute(name) for name in self._over)]
@@ -222,18 +225,6 @@ class _Study:
     def _differing(self, cases: Sequence[CaseRuns]) -> list[str]:
         others = (*self._query.best_of, self._query.x)
         return [name for name in varying(cases) if name not in others]
-
-    def _tasks_of_node(self, names: Sequence[str]) -> list[str]:
-        """Return the parameters that are tasks over nodes, where both of these are ``names``."""
-        if not {"nodes", "tasks"} <= set(names):
-            return []
-        return [
-            name
-            for name in parameters_of(self._cases)
-            if name not in names
-            and are_numbers([one.attribute(name) for one in self._cases])
-            and all(_is_tasks_of_node(one, name) for one in self._cases)
-        ]
 
     def tables(self) -> list[BestTable]:
         """Return the tables."""
@@ -268,6 +259,8 @@ class _Study:
         own = [each for each in self._over if each not in self._follow]
         measured = panel if any(one.values for one in panel) else []
         kind = kind_of(measured or like or panel, self._query.metric)
+        without = [one for one in like if not given_figures.entries_of(one, kind[0])]
+        self.left_out[f"given, without {kind[0]}"] += len(without)
         table = _table(panel, own, self._follow, self._query, kind, name)
         table = replace(
             table, given=_beside(table, like, kind, not measured), figures=self._figures
@@ -291,11 +284,6 @@ class _Study:
 def _of_all_sizes(query: BestQuery, cases: Sequence[CaseRuns]) -> BestQuery:
     """Return the query with its metric, where sizes must have one in common."""
     return replace(query, metric=query.metric or (query.x and kind_of(cases, "")[0]))
-
-
-def _is_tasks_of_node(one: CaseRuns, name: str) -> bool:
-    number, nodes, tasks = (number_or_size(one.attribute(n)) for n in (name, "nodes", "tasks"))
-    return number * nodes == tasks
 
 
 def _require_names(members: Sequence[CaseRuns], query: BestQuery) -> None:

@@ -190,7 +190,8 @@ def measured_sides(sides: Sequence[Side]) -> list[Side]:
 def over_x(sides: Sequence[Side], x: str, metrics: Collection[str]) -> list[GivenEntry]:
     """Return the given figures of some metrics over an x, such as nodes or a label of figures, each
     beside the measured one of its case at that x."""
-    members, given = apart(by_label([one for side in sides for one in side.cases], x))
+    every = apart(one for side in sides for one in side.cases)
+    members, given = (by_label(cases, x) for cases in every)
     follow = {x, *along(members, [x], [x])}
     return [
         entry

@@ -441,6 +441,9 @@ def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
             texts.append(f"{name} {' and '.join(named)}")
     reason = "; ".join(texts) or "their parameters differ; see --across"
     remedy = ""
-    if any(text.startswith(("toolchain", "machine")) for text in texts):
+    if several := next((s for s in (first, second) if len(s.all_of("machine")) > 1), None):
+        name = min(several.all_of("machine"))
+        remedy = f"; choose one machine, such as '{several.text}:machine={name}'"
+    elif any(text.startswith(("toolchain", "machine")) for text in texts):
         remedy = "; choose one of each, such as A:toolchain=gcc B:toolchain=clang"
     return f"no case is on both {first.text} and {second.text}: {reason}{remedy}"

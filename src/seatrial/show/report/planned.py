@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.execute import plan_trials
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
@@ -311,8 +313,16 @@ def given_side(store: Store, tag: str) -> Side:
 
 
 def beside_given(store: Store, folder: TrialFolder, given: Side) -> Iterator[ReportFigure]:
-    """Yield the figure of a trial beside given figures, if a case is in both; of runs alone where
-    the trial has some."""
+    """Yield the figure of a trial beside given figures of each system, if a case is in both; of
+    runs alone where the trial has some."""
+    systems = dict.fromkeys(one.machine for one in given.cases)
+    for system in systems:
+        cases = [one for one in given.cases if one.machine == system]
+        text = f"{given.text} of {system}" if len(systems) > 1 else given.text
+        yield from _beside_system(store, folder, replace(given, text=text, cases=cases))
+
+
+def _beside_system(store: Store, folder: TrialFolder, given: Side) -> Iterator[ReportFigure]:
     shown = _beside_given(store, folder, given)
     if not shown:
         return
