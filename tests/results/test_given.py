@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from seatrial.execute.figures_file import read_figures
 from seatrial.judge.statistics import two_samples
 from seatrial.model.codes import TIMEOUT
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
@@ -239,6 +240,19 @@ def test_what_parse_prints_is_imported(trials: Path) -> None:
     assert (given["n"], given["case"]) == (1, "ior{nodes=4}")
     labelled = asked(trials, "best", "p", *RANGE[:2], "--best-of", "nodes", "--metric=lat{bytes=8}")
     assert labelled[0]["given"][0]["value"] == 1.5
+
+
+def test_every_format_that_parse_knows_is_imported(trials: Path) -> None:
+    outputs = Path(__file__).parents[1] / "judge" / "outputs" / "data"
+    printed = sorted(outputs.glob("*.json"))
+    assert len(printed) > 50
+    for file in printed:
+        rows, _ = read_figures(file, {"case": "x"})
+        assert len(rows) == len(json.loads(file.read_text())), file
+    text = ask(trials, "parse", "osu", str(outputs / "osu-3-pt2pt.out")).out
+    bring(trials, text, "theirs", "--case", "osu{nodes=2}", name="osu.json")
+    figures = asked(trials, "runs", "--trial", "theirs", "--limit", "0")
+    assert len(figures) == len(json.loads(text)) > 3
 
 
 def faulty() -> Iterator[tuple[str, tuple[str, ...], str]]:
