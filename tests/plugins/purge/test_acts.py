@@ -24,6 +24,7 @@ from seatrial.plugins.purge import act, files_program, in_python
 from seatrial.plugins.purge.act import Wish
 from seatrial.plugins.purge.files_program import Walk, open_root
 from seatrial.plugins.purge.plan_file import open_plan
+from seatrial.plugins.purge.policy import Policy
 from tests.plugins.purge.scratch import Scratch, age
 
 
@@ -336,6 +337,34 @@ def test_what_may_not_be_read_is_named_and_not_in_the_plan(
             os.seteuid(0)
     assert paths == [b"bob/f"]
     assert walk.seen.failed == 1 and walk.seen.failures == ["ann: Permission denied"]
+
+
+def test_names_of_what_cannot_be_read_have_any_characters() -> None:
+    text = "folders 1\nother_devices 0\nvanished 0\nerrors 1\nerror 13 a\u2028b\x85\n"
+    seen = files_program._seen_of(text.encode() + b"\0\0")
+    assert seen.failures == ["a\u2028b\x85: Permission denied"]
+
+
+def test_the_calendar_ends_a_purge_between_two_batches(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        scratch.file(f"ann/{number}")
+    plan = scratch.plan(batch=2)
+    looks: list[float] = []
+
+    def faults(policy: Policy, now: float, trials: Path) -> list[str]:
+        looks.append(now)
+        return ["the night is over"] if len(looks) > 4 else []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(act, "_LOOK_S", -1.0)
+        patch.setattr(Policy, "faults_now", faults)
+        done = scratch.do(plan)
+    assert done.stopped == "the night is over" and done.counts["r"] == 20 - len(scratch.left()) > 0
+    assert scratch.left() and act.History(plan).ended is None
+    act.resume(plan, Wish())
+    assert not scratch.left() and act.History(plan).ended is not None
 
 
 # ---- folders -------------------------------------------------------------------------------------

@@ -197,7 +197,7 @@ def _seen_of(text: bytes) -> RootSeen:
     """Return what the end of a walk says."""
     numbers: dict[str, int] = {}
     failures = []
-    for line in text.rstrip(b"\0").decode(errors="replace").splitlines():
+    for line in text.rstrip(b"\0").decode(errors="replace").split("\n")[:-1]:
         name, _, rest = line.partition(" ")
         if name == "error":
             number, _, path = rest.partition(" ")
@@ -298,5 +298,7 @@ class _ProgramHands:
     ) -> None:
         if kind is not None:
             self._process.kill()
+        self._to.close()
+        if self._process.wait() and kind is None:
+            raise _stopped(self._process)
         _close(self._process)
-        self._process.wait()

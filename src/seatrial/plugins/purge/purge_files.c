@@ -25,6 +25,9 @@
  * Letters: r removed, a aside, x aside though it is another file, u back at its place, o its name is
  * taken, c changed since the plan, g gone, k kept as it is open, e error, n not tried, - not taken.
  *
+ * Memory. Folders that wait are bounded: beyond, a thread reads the folder itself, holding those
+ * above it open. Only folders more than DEEPEST levels below one of these wait without a bound.
+ *
  * Safety. A folder is opened from the root's descriptor by openat2 with RESOLVE_BENEATH,
  * RESOLVE_NO_SYMLINKS and RESOLVE_NO_XDEV; without openat2 one component after the other with
  * O_NOFOLLOW, comparing the device. The entry is compared with the plan by statx and removed by
@@ -916,7 +919,7 @@ static void *carry_out_some(void *nothing) {
 /* ---- acts: blocks ---- */
 
 static void refuse(const char *reason) {
-    fprintf(stderr, "a damaged block: %s\n", reason);
+    fprintf(stderr, "it cannot go on: %s\n", reason);
     exit(3);
 }
 
@@ -931,19 +934,19 @@ static void check_block(void) {
     for (uint32_t i = 0; i < head.folders; i++)
         if (folders[i].path_at > head.text_bytes ||
             folders[i].path_bytes > head.text_bytes - folders[i].path_at)
-            refuse("a path is outside of its text");
+            refuse("a path of the block is outside of its text");
     for (uint32_t i = 0; i < head.entries; i++) {
         if (entries[i].folder >= head.folders)
-            refuse("an entry has no folder");
+            refuse("an entry of the block has no folder");
         if ((uint64_t)entries[i].name_at + entries[i].name_bytes > head.text_bytes)
-            refuse("a name is outside of its text");
+            refuse("a name of the block is outside of its text");
     }
 }
 
 static void read_block(void) {
     if (head.entries > MOST_FOLDERS_IN || head.folders > MOST_FOLDERS_IN ||
         head.text_bytes > MOST_TEXT_IN)
-        refuse("it is too large");
+        refuse("the block is too large");
     folders = grown(folders, (head.folders + 1) * sizeof *folders);
     entries = grown(entries, (head.entries + 1) * sizeof *entries);
     text = grown(text, head.text_bytes + 1);
@@ -954,7 +957,7 @@ static void read_block(void) {
     if ((head.folders && !read_all(folders, head.folders * sizeof *folders)) ||
         (head.entries && !read_all(entries, head.entries * sizeof *entries)) ||
         (head.text_bytes && !read_all(text, head.text_bytes)))
-        refuse("it ends too early");
+        refuse("the block ends too early");
     check_block();
     memset(first_of, 0, head.folders * sizeof *first_of);
     memset(reasons, 0, head.entries * sizeof *reasons);
@@ -1011,7 +1014,7 @@ static int carry_out_blocks(int threads) {
             continue;
         }
         if (head.magic != BLOCK)
-            refuse("it does not begin as one");
+            refuse("what comes is no block");
         read_block();
         open_slots();
         next_group = 0;
