@@ -202,8 +202,10 @@ class Limits:
         numbers = numbers.copy()
         goal = self._goals.get(self._volumes[batch.root].device)
         for cut, rule in ((goal, GOAL), (self._cap, CAP)):
+            if cut is None or cut.last == _NEVER:
+                continue
             taken = np.flatnonzero(self._rules.takes(numbers))
-            if cut is not None and len(taken):
+            if len(taken):
                 hours, freed, sizes = self._columns(batch, taken)
                 beyond = cut.beyond(hours, freed if rule == GOAL else sizes)
                 numbers[taken[beyond]] = rule
