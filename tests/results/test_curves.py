@@ -11,13 +11,17 @@ from typing import Any
 import pytest
 from bench.quality import curves as quality
 from bench.quality.curves import AT, CROSSING, SIZES, linear
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.judge.statistics.two_samples import Verdict
 from seatrial.model import codes
 from seatrial.results.best import BestTable, Setting, SizeRange, size_ranges
 from seatrial.results.curves import CurveTable, band_of, curves
 from seatrial.results.scaling import ScalingQuery
+from seatrial.results.scaling_cells import Cell
 from seatrial.results.selection import gather, parse_side
+from seatrial.results.sizes import meeting, pairs_of
 from seatrial.results.store.ingest import synced
 from tests.cli.test_query_common import ask
 
@@ -152,6 +156,30 @@ def test_a_setting_that_failed_is_a_curve_without_figures(tmp_path: Path) -> Non
     assert "3 timeout" in out and "no size has a figure of both" in out
 
 
+def test_odd_labels_are_told_and_lose_nothing(tmp_path: Path) -> None:
+    """The same size written twice, figures of 0, no direction, many curves without an order."""
+    us = ("us", "lower")
+    odd = {"4096": 2.0, "4KiB": 2.5, "8KiB": 3.0, "16KiB": 0.0}
+    cases = {place: bound(i, "osu", place=place) for i, place in enumerate("ABCDEFGHI")}
+    trial = Measuring(tmp_path, "osu1", list(cases.values()))
+    for case in cases.values():
+        figures: dict[Any, float] = {(f"t{{bytes={size}}}", *us): v for size, v in odd.items()}
+        none = {(f"hits{{bytes={size}}}", "1", "none"): 1.0 for size in (1, 2)}
+        trial.measure(case, {**figures, **none})
+    trial.done()
+    out = ask(tmp_path, "scaling", "osu1:place=[AB]", "--x", "bytes", "--metric", "t").out
+    assert out.count("several cases, which differ in bytes") == 2
+    assert out.count("0 is not above 0") == 2 and "8 KiB" in out
+    ratio = ask(tmp_path, "ratio", "osu1", "--of", "place=A,B", "--x", "bytes").out
+    assert "4 KiB" in ratio and "0 is not above 0" in ratio
+    out = ask(tmp_path, "scaling", "osu1", "--x", "bytes", "--metric", "hits").out
+    assert "no direction" in out and "as good" not in out
+    out = ask(tmp_path, "scaling", "osu1", "--x", "bytes", "--metric", "t").out
+    assert "no order beyond noise in 8 pairs of curves" in out
+    assert "9 curves: each was compared with place=A alone" in out
+    assert "--metric names another" in ask(tmp_path, "scaling", "osu1", "--x", "bytes").out
+
+
 def test_names_and_labels_that_are_no_size_are_refused(tmp_path: Path) -> None:
     osu(tmp_path, PLACES, sizes=[1, 2], runs=1)
     for x, reason in (
@@ -175,7 +203,8 @@ def test_figures_of_a_run_are_listed_by_size(tmp_path: Path) -> None:
     trial.measure(case, {**figures, ("barrier", "us", "lower"): 1.0})
     trial.done()
     out = ask(tmp_path, "show", "r00001osu1").out
-    shown = [line.split("bytes=")[1].split("}")[0] for line in out.splitlines() if "bytes=" in line]
+    rows = [line for line in out.splitlines() if line.endswith("lower") and "bytes=" in line]
+    shown = [line.split("bytes=")[1].split("}")[0] for line in rows]
     assert shown == ["1", "2", "4", "16", "32"]
     runs = json.loads(ask(tmp_path, "show", "r00001osu1", "--format", "json").out)
     names = [one["name"] for one in runs["metrics"]]
@@ -222,7 +251,7 @@ def test_best_says_of_how_many_figures_its_own_is_one(tmp_path: Path) -> None:
     trial.done()
     out = ask(tmp_path, "best", "osu1", "--over", "place").out
     assert "latency{benchmark=MPI Bcast} is one of 2 figures; --metric names another" in out
-    assert "best: place=X at every bytes" in out
+    assert "best: place=X at every size" in out
     refused = ask(tmp_path, "best", "osu1", "--over", "place", "--metric", "latency")
     assert refused.code == 2
     assert "--metric latency: is 2 figures; name one of latency{benchmark=MPI Bc" in refused.err
@@ -271,6 +300,25 @@ def test_a_crossing_is_found_between_its_sizes() -> None:
     pairs = quality.measured(quality.World(CROSSING, noise=0.01), 1)
     (crossing,) = quality.met(pairs).crossings
     assert crossing.near == pytest.approx(AT, rel=0.05)
+
+
+def test_a_size_that_stands_alone_must_be_beyond_chance() -> None:
+    """At one of 23 sizes the first curve is told to be slower: by noise, or by far."""
+
+    def crossings(alone: Sequence[float], verdicts: Sequence[Verdict]) -> int:
+        first = [Cell(x=x, n=5, median=2.0, values=[1.9, 2.0, 2.0, 2.1, 2.2]) for x in SIZES]
+        second = [
+            replace(cell, values=list(alone), median=sorted(alone)[2]) if at == 3 else cell
+            for at, cell in enumerate(first)
+        ]
+        return len(meeting(("X", "Z"), pairs_of(first, second), verdicts).crossings)
+
+    told: list[Verdict] = ["same" if at < 10 else "worse" for at in range(23)]
+    told[3] = "better"
+    assert crossings([1.7, 1.75, 1.8, 1.85, 1.88], told) == 0
+    assert crossings([0.7, 0.75, 0.8, 0.85, 0.88], told) == 1
+    told[4] = "better"  # no longer alone
+    assert crossings([1.7, 1.75, 1.8, 1.85, 1.88], told) == 1
 
 
 def test_bands_hold_the_median() -> None:

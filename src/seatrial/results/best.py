@@ -262,9 +262,9 @@ class _Study:
         without = [one for one in like if not given_figures.entries_of(one, kind[0])]
         self.left_out[f"given, without {kind[0]}"] += len(without)
         table = _table(panel, own, self._follow, self._query, kind, name)
-        table = replace(
-            table, given=_beside(table, like, kind, not measured), figures=self._figures
-        )
+        figures = 1 if kind == ELAPSED else self._figures
+        given = _beside(table, like, kind, not measured)
+        table = replace(table, given=given, figures=figures)
         return [self._with_size(table, cases)]
 
     def _with_size(self, table: BestTable, cases: Sequence[CaseRuns]) -> BestTable:

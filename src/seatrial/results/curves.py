@@ -36,6 +36,7 @@ from seatrial.results.panels import (
 )
 from seatrial.results.scaling import AXES, ScalingQuery
 from seatrial.results.scaling_cells import (
+    NO_FIGURE,
     PLAIN,
     Cell,
     cells_of,
@@ -206,7 +207,7 @@ def _table(
     for member in panel:
         groups.setdefault(line_name(member, query.by), []).append(member)
     cells = {by: cells_of(own, query.x, query.metric) for by, own in groups.items()}
-    sizes = {each.x for own in cells.values() for each in own if each.n or each.excluded}
+    sizes = {each.x for own in cells.values() for each in own if each.reason != NO_FIGURE}
     lines = [Series(by, [c for c in own if c.x in sizes]) for by, own in cells.items()]
     if not table.directed:
         return replace(table, lines=[Curve(one.by, list(map(_cell, one.cells))) for one in lines])

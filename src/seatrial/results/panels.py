@@ -16,8 +16,9 @@ from seatrial.errors import UsageError
 from seatrial.model.figures import place_of
 from seatrial.model.identifiers import case_name
 from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, bound
-from seatrial.units import NO_DIRECTION, Better, count, show_size
+from seatrial.units import NO_DIRECTION, Better, count, listed, show_size
 
+MAX_NAMED = 20  # metrics in a message
 APART = ("toolchain", "machine", "stage")  # in one table only where they are chosen
 
 
@@ -92,7 +93,7 @@ def require_metric(metric: str, cases: Iterable[CaseRuns]) -> None:
     """Raise UsageError for a metric that no case has; "" is none that is asked for."""
     metrics = metrics_of(cases)
     if metric and metric not in metrics:
-        known = ", ".join(metrics) or "none"
+        known = listed(metrics, MAX_NAMED) or "none"
         raise UsageError(f"--metric {metric}: no run has it; there are {known}")
 
 

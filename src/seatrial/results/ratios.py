@@ -41,6 +41,7 @@ from seatrial.results.panels import (
     with_left_out,
 )
 from seatrial.results.scaling_cells import (
+    NO_FIGURE,
     Cell,
     cells_of,
     differing_kinds,
@@ -314,7 +315,7 @@ def _cells(panel: Sequence[CaseRuns], query: RatioQuery, table: RatioTable) -> l
     ]
     if not table.sized:
         return cells
-    return [c for c in cells if any(way.n or way.excluded for way in (c.first, c.second))]
+    return [c for c in cells if {c.first.reason, c.second.reason} - {NO_FIGURE, NOT_MEASURED}]
 
 
 def _cells_of_way(

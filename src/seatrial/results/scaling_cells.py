@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
-from seatrial.results.panels import metrics_of
+from seatrial.results.panels import MAX_NAMED, metrics_of
 from seatrial.results.promises import promised_of
 from seatrial.results.store.by_case import (
     CaseRuns,
@@ -23,7 +23,7 @@ from seatrial.results.store.by_case import (
     figures_of,
     unlike,
 )
-from seatrial.units import Better, number_or_size, unfit_of
+from seatrial.units import Better, listed, number_or_size, unfit_of
 
 
 class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -47,6 +47,7 @@ class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     promised: Beside = UNSET
 
 
+NO_FIGURE = "no such figure"
 PLAIN = ("toolchain", "machine", "trial", "stage")  # their values tell what they are
 
 
@@ -96,7 +97,7 @@ def _cell(x: float, members: Sequence[CaseRuns], metric: str) -> Cell:
     values = figures_in(members, metric)
     if not values:
         right = sum(len(member.runs) for member in members)
-        reason = causes(excluded) or ("no such figure" if right else "not run")
+        reason = causes(excluded) or (NO_FIGURE if right else "not run")
         return Cell(x=x, n=0, excluded=excluded, reason=reason)
     if odd := unfit_of(values):
         return Cell(x=x, n=0, excluded=excluded, reason=odd)
@@ -135,7 +136,7 @@ def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:
         return f"no figure of {metric} can be judged; {odd}"
     if metric in known or not known:
         return f"no run gave a right answer with {metric}; see `seatrial runs`"
-    return f"--metric {metric}: no run has it; there are {', '.join(known)}"
+    return f"--metric {metric}: no run has it; there are {listed(known, MAX_NAMED)}"
 
 
 def speeds(

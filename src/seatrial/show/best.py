@@ -232,7 +232,7 @@ def _alike(each: SizeRange) -> str:
 def _where(each: SizeRange, one: OverSizes) -> str:
     first, last = one.ranges[0], one.ranges[-1]
     if first is last:
-        return f"at every {one.x}"
+        return "at every size"
     if each is first:
         return f"up to {one.named(each.end)}"
     if each is last:

@@ -23,6 +23,7 @@ from seatrial.units import count, show_bytes, show_number, show_unit
 
 MAX_TICKS = 8  # sizes that are labelled on an axis
 MAX_TOLD = 12  # sentences about pairs of curves
+MAX_ALIKE = 3  # of these about pairs without an order
 BANDS = "band: 95 % of the median; of under six runs the least and greatest figure"
 COLUMNS = ("case", "metric", "unit", "line", "x", "median", "runs", "low", "high")
 MORE = ("times_as_good", "times_low", "times_high", "verdict", "excluded")
@@ -61,15 +62,15 @@ def parts_of(one: CurveTable) -> list[Part]:
         return [about, one.reason]
     chosen = f"{one.metric} is one of {one.figures} figures; --metric names another"
     said = list(told_of(one))
-    more = count(len(said) - MAX_TOLD, "more pair")
-    words = [*said[:MAX_TOLD], *([f"and {more}"] if len(said) > MAX_TOLD else [])]
+    more = len(said) - MAX_TOLD
+    words = [*said[:MAX_TOLD], *([f"and {count(more, 'more pair')}"] if more > 0 else [])]
     return [
         about,
         Chart(partial(drawing, one), _caption(one)),
         *(Text(each, only="browser") for each in words),
         _table(one),
         BANDS,
-        f"as good: how many times as good as {one.lines[0].by}" if len(one.lines) > 1 else "",
+        f"as good: how many times as good as {one.lines[0].by}" if one.meetings else "",
         *(Text(each, only="terminal") for each in words),
         *told(cell.promised for line in one.lines for cell in line.cells),
         chosen if one.figures > 1 else "",
@@ -141,12 +142,18 @@ def _span(low: float | None, high: float | None) -> str:
 
 
 def told_of(one: CurveTable) -> Iterator[str]:
-    """Yield what is told of each two curves: those that cross first."""
+    """Yield what is told of each two curves: those that cross first, those without an order last
+    and in one sentence where they are many."""
     if not one.directed and len(one.lines) > 1:
         yield "it has no direction (better: none), so no curve is ahead"
-    ordered = sorted(one.meetings, key=lambda each: not each.crossings)
-    for each in ordered:
+    ordered = [each for each in one.meetings if any(span.ahead for span in each.spans)]
+    for each in sorted(ordered, key=lambda each: not each.crossings):
         yield meeting_words(each, one)
+    without = [each for each in one.meetings if each not in ordered]
+    if len(without) > MAX_ALIKE:
+        yield f"no order beyond noise in {count(len(without), 'pair')} of curves"
+    else:
+        yield from (meeting_words(each, one) for each in without)
     if not one.paired:
         yield f"{count(len(one.lines), 'curve')}: each was compared with {one.lines[0].by} alone"
 
