@@ -106,6 +106,7 @@ def test_what_cannot_be_divided_is_refused_before_a_run(place: Workplace) -> Non
             "both": {"of": "read", "over": "read", "find": "a (.)"},
             "nothing": {"better": "none"},
             "aimless": {"find": "a (.)"},
+            "more": {"of": "read", "over": "read", "reduce": "max", "in": "log", "size_limit": 1},
         },
         parts={"read": ["write", "read"], "write": ["x"], "elapsed": [], "half": ["read"]},
     )
@@ -120,6 +121,9 @@ def test_what_cannot_be_divided_is_refused_before_a_run(place: Workplace) -> Non
         "metrics.both.find": "a metric is found, or is a ratio",
         "metrics.nothing.find": "is missing; it must be given",
         "metrics.aimless.better": "is missing; it must be given",
+        "metrics.more.in": "is of metrics that are found",
+        "metrics.more.reduce": "is of metrics that are found",
+        "metrics.more.size_limit": "is of metrics that are found",
         "parts.read[0]": "write is in MB/s, which is of another dimension than us",
         "parts.read[1]": "read is the whole itself",
         "parts.write[0]": "the test has no metric x",
@@ -127,6 +131,19 @@ def test_what_cannot_be_divided_is_refused_before_a_run(place: Workplace) -> Non
         "parts.half": "half is a ratio itself",
     }.items():
         assert any(f" {key}: {words}" in line for line in done.said.splitlines()), (key, done.said)
+
+
+def test_a_criterion_asks_for_a_ratio(place: Workplace) -> None:
+    read_share = {"read_share": {**SHARE, "better": "higher"}}
+    a_run(place, "io", "read 15 GB/s, write 23560 MiB/s", metrics=read_share)
+    criterion = {"criterion": "figure_of_merit", "metric": "read_share", "at_least": 0.6}
+    about = {"component": "io", "kind": "once", "repeat": 3, "criteria": [criterion]}
+    plan = {"plan": "p", "machine": "machine.yaml", "suites": ["suite"], "components": [about]}
+    (place.folder / "plan.yaml").write_text(json.dumps(plan))
+    done = place.seatrial("accept", "run", "plan.yaml")
+    assert done.code == 0, done.said
+    (line,) = [each for each in done.out.splitlines() if each.startswith("figure of merit of")]
+    assert "met" in line and "0.6072" in line and "median 0.6072 of 3 runs" in line
 
 
 def test_figures_with_labels_are_divided_one_by_one() -> None:

@@ -124,6 +124,10 @@ def faults_of_ratios(test: Test) -> Iterator[tuple[str, str]]:
         at = f"metrics.{name}"
         if metric.find:
             yield f"{at}.find", "a metric is found, or is a ratio: give `find`, or `of` and `over`"
+        others = {"in": metric.in_file != "stdout", "reduce": metric.reduce is not None}
+        others["size_limit"] = metric.size_limit is not None
+        for key in [key for key, given in others.items() if given]:
+            yield f"{at}.{key}", "is of metrics that are found; a ratio has `of` and `over`"
         if metric.unit not in SHARE_UNITS:
             yield f"{at}.unit", f"{metric.unit} is no unit of a ratio; write 1 or %"
         for key, asked in (("of", metric.of), ("over", metric.over)):
