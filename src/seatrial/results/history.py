@@ -35,7 +35,7 @@ from seatrial.results import bands
 from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
 from seatrial.results.notes import Near, Note, nearest
-from seatrial.results.promises import promises_in
+from seatrial.results.promises import folders_of, promises_in
 from seatrial.results.series import MetricSeries, Point
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import CaseRuns, cases_by_id
@@ -163,7 +163,7 @@ def histories(
         _history(series, analysis, notes)
         for series, analysis in zip(found, _courses(found), strict=True)
     ]
-    folders = {(trial.tag, trial.machine): trial.path for trial in queries.trials(store)}
+    folders = folders_of(store)
     return [_with_promise(each, folders) for each in judged]
 
 

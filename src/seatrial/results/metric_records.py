@@ -10,17 +10,19 @@ the median of its case stands beside it. Figures that others gave are in a list 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from statistics import median
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.judge.promises import Beside, beside
 from seatrial.model.figures import ELAPSED
 from seatrial.model.parameters import is_like
 from seatrial.results.given import GivenEntry, best_given, entries_of, given_cases, in_kind
+from seatrial.results.promises import folders_of, promises_in
 from seatrial.results.store.by_case import CaseRuns, Kind
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import case_names, measured, metric_names
@@ -44,6 +46,8 @@ class MachineRecord(Struct, frozen=True, kw_only=True):
     median: float
     runs: int
     ratio: float | None = None
+    #: what was promised of the best figure
+    promised: Beside = UNSET
 
 
 class TestRecords(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -80,7 +84,23 @@ def metric_records(
     for test in sorted({*rows, *given}):
         kind = _kind(store, metric, rows.get(test, []), given.get(test, []))
         found.append(_of_test(test, kind, rows.get(test, []), given.get(test, []), names))
-    return found
+    folders = folders_of(store)
+    return [_with_promises(each, folders, names) for each in found]
+
+
+def _with_promises(
+    one: TestRecords, folders: Mapping[tuple[str, str], str], names: Mapping[int, CaseName]
+) -> TestRecords:
+    """Return records with what was promised of them, by the trials of the best figures."""
+    ids = {(each.trial, each.machine, each.name): each.case for each in names.values()}
+    records = []
+    for record in one.records:
+        folder = folders.get((record.trial, record.machine), "")
+        case = ids.get((record.trial, record.machine, record.case), "")
+        promises = promises_in(folder, one.test, case)
+        promised = beside(promises, one.metric, record.value, one.unit)
+        records.append(replace(record, promised=promised or UNSET))
+    return replace(one, records=records)
 
 
 def given_like(

@@ -19,7 +19,9 @@ from seatrial.judge.promises import NOTHING, Beside, Promises, beside, promises_
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import described, is_path, load_machine, machine_file
 from seatrial.model.test import Test
+from seatrial.results.store import queries
 from seatrial.results.store.by_case import CaseRuns, Kind
+from seatrial.results.store.schema import Store
 
 MAX_KNOWN = 5000  # trials, or cases, whose promises are remembered
 FRESH_S = 5.0  # the machine's file may be changed while a server runs
@@ -34,6 +36,11 @@ def promised_of(cases: Sequence[CaseRuns], kind: Kind, figure: float | None) -> 
         if found := beside(promises_in(folder, test, case), name, figure, unit):
             return found
     return UNSET
+
+
+def folders_of(store: Store) -> dict[tuple[str, str], str]:
+    """Return the folders of the trials, by their tags and machines."""
+    return {(trial.tag, trial.machine): trial.path for trial in queries.trials(store)}
 
 
 def promises_in(folder: str, test: str, case: str) -> Promises:

@@ -64,6 +64,7 @@ def _rows(table: BestTable) -> Table:
         Column(figure, "number", unit=table.unit),
         Column("runs", "count"),
         Column("tried", "count"),
+        Column(COLUMN, "share"),
         Column("of best", "share"),
         Column("95 %", "share"),
         Column("", "state"),
@@ -81,6 +82,7 @@ def _row(one: Setting, least: bool) -> list[Cell]:
         one.least if least else one.median,
         one.n,
         f"{one.tried} of {one.tried + one.without}" if one.without else one.tried,
+        share_cell(one.promised),
         in_per_cent(one.ratio),
         interval_in_per_cent(one.low, one.high),
         State(one.word, _tone(one)),
@@ -91,7 +93,7 @@ def _row(one: Setting, least: bool) -> list[Cell]:
 def _given_row(entry: GivenEntry, table: BestTable) -> list[Cell]:
     ratio = in_per_cent(entry.ratio)
     at = range_words(entry) or "not told"
-    figures: list[Cell] = [value_of(entry, table.unit), None, entry.tried, ratio, ""]
+    figures: list[Cell] = [value_of(entry, table.unit), None, entry.tried, "", ratio, ""]
     return [*entry.values.values(), at, *figures, GIVEN, ""]
 
 
@@ -119,6 +121,7 @@ def _told(table: BestTable) -> Iterator[str]:
         yield "all others that were measured are worse, beyond noise"
     for one in table.settings:
         yield from _of_range(one)
+    yield from told(one.promised for one in table.settings)
 
 
 def _unclear(settings: Sequence[Setting]) -> list[Setting]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.results.given import GivenEntry
 from seatrial.results.metric_records import MachineRecord, TestRecords
 from seatrial.results.store.export import iso
@@ -25,6 +26,7 @@ _COLUMNS = (
     Column("machine", fold=True),
     Column("", "state"),
     Column("best", "number"),
+    Column(COLUMN, "share"),
     Column("of best", "share"),
     Column("when", "time"),
     Column("n", "count"),
@@ -67,6 +69,7 @@ def _section(one: TestRecords) -> Section:
     parts: list[Part] = [
         f"{unit}{direction}",
         Table(_COLUMNS, [*(row for _, row in rows), *last]),
+        *told(record.promised for record in one.records),
         *([one.reason] if one.reason else []),
         *conversion_words(one.given),
         *reasons_of(one.given),
@@ -83,13 +86,19 @@ def _section(one: TestRecords) -> Section:
 
 def _measured_row(one: MachineRecord) -> list[Cell]:
     run = Link(f"{one.trial}/{one.run_id}", run_address(one))
-    figures: list[Cell] = [one.value, in_per_cent(one.ratio), one.time, one.n]
+    figures: list[Cell] = [
+        one.value,
+        share_cell(one.promised),
+        in_per_cent(one.ratio),
+        one.time,
+        one.n,
+    ]
     return [one.machine, None, *figures, one.median, one.runs, run, one.case]
 
 
 def _given_row(entry: GivenEntry, one: TestRecords) -> list[Cell]:
     value = value_of(entry, one.unit)
-    figures: list[Cell] = [value, in_per_cent(entry.ratio), entry.date, entry.n, None, None]
+    figures: list[Cell] = [value, "", in_per_cent(entry.ratio), entry.date, entry.n, None, None]
     origin = entry.source or entry.trial
     return [entry.system, GIVEN, *figures, origin, entry.case]
 
