@@ -94,6 +94,10 @@ def test_owners_are_told_once_and_each_of_every_file(tmp_path: Path) -> None:
     text = place.purge("mail", "first", "--text", "--owner", NAMES[BOB]).out
     assert f"To: {NAMES[BOB]}@example.org" in text
     assert "For an exception, ask help@hpc before" in text
+    assert "They are removed after" in text
+    place.plan("capped", warn(place, "caps: {files: 1}\n"))
+    mails = place.purge("mail", "capped", "--text").out
+    assert "They may be removed, the oldest first, after" in mails
     assert str(place.root / "ann") not in text
     assert not journal.exists()
 

@@ -411,7 +411,7 @@ def message_for(plan: Plan, who: Recipient, path: Path, now_ns: int, readable: b
     roots = ", ".join(root.path for root in plan.header.roots)
     message = EmailMessage(policy=SMTP)
     files = count(who.entries, "file")
-    what = "are lost" if file.reformat is not None else "are removed"
+    what = "are lost" if file.reformat is not None else "may be removed"
     message["Subject"] = f"{files} of {who.owner} on {roots[:60]} {what} after {day}"
     if warn.sender:
         message["From"] = warn.sender
@@ -437,9 +437,11 @@ def _facts(plan: Plan, who: Recipient, day: str) -> str:
     if file.reformat is not None:
         where = ", ".join(file.roots)
         return f"{where} is made anew on {day}. {amount}, are lost then."
+    bounded = file.goal or file.caps.files or file.caps.bytes
+    verb = "may be removed, the oldest first," if bounded else "are removed"
     return (
         f"{amount}, have not been used for the time that the rules of this file system allow.\n"
-        f"They are removed after {day}."
+        f"They {verb} after {day}."
     )
 
 

@@ -176,7 +176,10 @@ class PurgeClass(FileModel, frozen=True):
     """Files with an age of their own. All keys that are given must fit a file."""
 
     name: Annotated[Name, doc("its name in plans")]
-    folders: Annotated[list[FolderPattern], doc("only below these folders, as patterns")] = []
+    folders: Annotated[
+        list[FolderPattern],
+        doc("only below these folders; in patterns * stops at a slash, ** does not"),
+    ] = []
     files: Annotated[list[Pattern], doc("only these names or paths, such as '*.core'")] = []
     size: Annotated[Sizes, doc("only these sizes: {above: 1TiB}")] = Sizes()
     users: Annotated[list[Account], doc("only files of these users, by name or uid")] = []
@@ -188,7 +191,9 @@ class PurgeClass(FileModel, frozen=True):
 class WhitelistLine(FileModel, frozen=True, rename={"reason": "why"}):
     """A line of a whitelist: what is never taken, for whom, until when and why."""
 
-    folder: Annotated[FolderPattern | None, doc("this folder, with all below; a pattern")] = None
+    folder: Annotated[
+        FolderPattern | None, doc("this folder, or pattern of folders, with all below")
+    ] = None
     files: Annotated[Pattern | None, doc("these names, or whole paths: '*.sbatch'")] = None
     owner: Annotated[Account | None, doc("only files of this user")] = None
     until: Annotated[Day | None, doc("its last day; default: for ever")] = None
@@ -302,7 +307,7 @@ class PurgeFile(FileModel, frozen=True):
     ] = []
     future: Annotated[
         Literal["kept", "ignored"],
-        doc("times that lie more than a day ahead: the file is kept, or they do not count"),
+        doc("times more than a day ahead: the file is kept, or ctime counts in their place"),
     ] = "kept"
     classes: Annotated[list[PurgeClass], doc("files with another age; the first that fits")] = []
     whitelist: Annotated[list[WhitelistLine], doc("what is never taken")] = []

@@ -47,8 +47,9 @@ class _PlanFile(click.ParamType[Path]):
 
 
 PLAN = click.argument("plan", metavar="PLAN", type=_PlanFile())
+_top = value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=pages.TOP)
 _shown = together(
-    value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=pages.TOP),
+    _top,
     value_option("--unit", "UNIT", "Unit of bytes, such as GiB or TB; default: by their size.",
                  type=Parsed(pages.check_unit), default=""),
     format_option("table", "json", "csv"),
@@ -114,17 +115,17 @@ def _fate(plan: Plan, found: pages.Found) -> str:
 @click.option("--send", is_flag=True, help="Send the mails by the `command` of the policy.")
 @text_option("--told", "HOW", "Send nothing: record that owners were told by this other way.")
 @click.option("--again", is_flag=True, help="Also those whose mail may or may not have been sent.")
-@_shown
+@_top
+@format_option("table", "json", "csv")
 def mail_command(
     plan: Path, owner: str, as_text: bool, write: Path | None, send: bool,
-    told: str, again: bool, top: int, unit: str, form: str,
+    told: str, again: bool, top: int, form: str,
 ) -> int:  # fmt: skip
     """Tell owners which of their files a plan names.
 
     Without --send or --told nothing is sent and nothing recorded. With `warn` in the policy, files
     are taken only by a plan that is made so long after their owner was told. Nobody is told twice.
     """
-    del unit  # mails have bytes by their size
     if sum(map(bool, (as_text, write, send, told))) > 1:
         raise UsageError("--text, --write, --send and --told exclude each other; give one")
     uid = _owner(owner)
