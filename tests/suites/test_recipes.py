@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from seatrial.journal.events import RunJudged
 from seatrial.judge.outputs.hpcc import FIGURES
 from tests.programs import Done, Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -17,8 +19,15 @@ from tests.suites.test_probes import figures_of
 
 RECIPES = Path(__file__).parents[2] / "suites" / "recipes"
 OF_LAMMPS = {f"{name}{{run=1}}" for name in ("loop_time", "timesteps", "atom_steps", "speed")}
-EXPECTED = {"hpcc": set(FIGURES), "lammps/lj": OF_LAMMPS, "lammps/tersoff": OF_LAMMPS}
-SMALL = ("--set", "n=200", "--set", "copies=1", "--set", "steps=20")
+OF_RESTART = {"restart_bytes", "write_seconds", "read_seconds", "write", "read"}
+EXPECTED = {
+    "hpcc": set(FIGURES),
+    "lammps/lj": OF_LAMMPS,
+    "lammps/tersoff": OF_LAMMPS,
+    "lammps/restart": OF_RESTART,
+}
+PACKAGED = "not reaxff"  # Debian's LAMMPS has no ReaxFF
+SMALL = ("--set", "n=200", "--set", "copies=1", "--set", "steps=20", "--set", "half=10")
 
 needs_applications = pytest.mark.needs("hpcc", "lmp", "mpirun.openmpi")
 
@@ -32,7 +41,8 @@ def debian() -> dict[str, Any]:
 
 def run(place: Workplace) -> Done:
     machine = str(place.machine)
-    return place.seatrial("run", str(RECIPES), "-m", machine, *SMALL, "--name", "t", timeout=600)
+    words = ("-m", machine, *SMALL, "-k", PACKAGED, "--name", "t")
+    return place.seatrial("run", str(RECIPES), *words, timeout=600)
 
 
 @needs_applications
@@ -50,6 +60,27 @@ def test_every_recipe_runs_in_jobs(place: Workplace, cluster: SlurmCluster) -> N
     done = run(place)
     assert done.code == 0, done.said
     assert figures_of(place, "t") == EXPECTED
+
+
+@needs_applications
+def test_what_lammps_has_not_and_a_restart_that_goes_wrong(place: Workplace) -> None:
+    place.local(cores=2, toolchains=debian())
+    words = ("run", str(RECIPES), "-m", str(place.machine), "--set", "copies=1")
+    assert place.seatrial(*words, "-k", "reaxff", "--name", "t").code == 1
+    (judged,) = place.events("t", RunJudged)
+    assert (judged.verdict, judged.cause) == ("failed", "no ReaxFF")
+    forgets = place.folder / "bin" / "lmp"  # the velocities, as it goes on
+    forgets.parent.mkdir()
+    forgets.write_text(
+        '#!/bin/bash\nsed "s/^pair_style/velocity all set 0 0 0\\npair_style/" in.restart > in.f\n'
+        'case "$*" in *second*) set -- "${@/in.restart/in.f}" ;; esac\nexec /usr/bin/lmp "$@"\n'
+    )
+    forgets.chmod(0o755)
+    place.env["PATH"] = f"{forgets.parent}:{os.environ['PATH']}"
+    assert place.seatrial(*words, "-k", "restart", "--name", "u").code == 1
+    (judged,) = place.events("u", RunJudged)
+    assert judged.verdict == "wrong answer"
+    assert "energy of the run that went on" in judged.reason, judged.reason
 
 
 def test_what_is_not_installed_is_left_out(place: Workplace) -> None:
@@ -71,5 +102,5 @@ def test_recipes_are_listed_for_a_large_machine(place: Workplace) -> None:
     done = place.seatrial("list", str(RECIPES), "-m", str(place.machine), *words)
     assert done.code == 0, done.said
     cases = json.loads(done.out)
-    assert {case["test"] for case in cases} == set(EXPECTED)
+    assert {case["test"] for case in cases} == {*EXPECTED, "lammps/reaxff"}
     assert {case["tasks"] for case in cases} == {96, 96 * 4096}
