@@ -342,7 +342,7 @@ def test_what_may_not_be_read_is_named_and_not_in_the_plan(
 def test_names_of_what_cannot_be_read_have_any_characters() -> None:
     text = "folders 1\nother_devices 0\nvanished 0\nerrors 1\nerror 13 a\u2028b\x85\n"
     seen = files_program._seen_of(text.encode() + b"\0\0")
-    assert seen.failures == ["a\u2028b\x85: Permission denied"]
+    assert seen.failures == ["a\\xe2\\x80\\xa8b\\xc2\\x85: Permission denied"]
 
 
 def test_the_calendar_ends_a_purge_between_two_batches(

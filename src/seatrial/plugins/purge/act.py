@@ -38,8 +38,9 @@ from seatrial.plugins.purge.events import (
 from seatrial.plugins.purge.files_program import Hands, OpenRoot, hands, open_root, tell_way
 from seatrial.plugins.purge.in_python import ASIDE_NAME, Answer, Deed
 from seatrial.plugins.purge.open_files import OpenFiles
-from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan, quoted
+from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan
 from seatrial.plugins.purge.policy import Policy, load_policy
+from seatrial.plugins.purge.rules import shown_name
 from seatrial.units import SECOND_NS
 
 Act = Literal["remove", "aside", "undo", "expire"]
@@ -484,7 +485,7 @@ class _Doing:
                 letters=_packed(letters),
                 freed=freed,
                 errors={str(index): os.strerror(n) for index, n in answer.errors.items()},
-                folders=[quoted(folder) for folder in answer.folders],
+                folders=[shown_name(folder) for folder in answer.folders],
             )
         )
         self._journal.flush()

@@ -35,6 +35,7 @@ from seatrial.plugins.purge.plan_file import (
     read_block,
     skip_block,
 )
+from seatrial.plugins.purge.rules import shown_name
 
 SOURCE = Path(__file__).parent / "purge_files.c"
 WITHOUT_PROGRAM = "SEATRIAL_PURGE_IN_PYTHON"
@@ -197,13 +198,13 @@ def _seen_of(text: bytes) -> RootSeen:
     """Return what the end of a walk says."""
     numbers: dict[str, int] = {}
     failures = []
-    for line in text.rstrip(b"\0").decode(errors="replace").split("\n")[:-1]:
-        name, _, rest = line.partition(" ")
-        if name == "error":
-            number, _, path = rest.partition(" ")
-            failures.append(f"{path or '.'}: {os.strerror(int(number))}")
+    for line in text.rstrip(b"\0").split(b"\n")[:-1]:
+        name, _, rest = line.partition(b" ")
+        if name == b"error":
+            number, _, path = rest.partition(b" ")
+            failures.append(f"{shown_name(path) or '.'}: {os.strerror(int(number))}")
         else:
-            numbers[name] = int(rest)
+            numbers[name.decode()] = int(rest)
     return RootSeen(
         folders=numbers["folders"],
         others=numbers["other_devices"],

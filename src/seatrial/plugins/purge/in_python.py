@@ -23,8 +23,8 @@ from seatrial.plugins.purge.plan_file import (
     Batch,
     RootSeen,
     made,
-    quoted,
 )
+from seatrial.plugins.purge.rules import shown_name
 
 ASIDE_NAME = b".seatrial-aside"
 """The folder below a root of what was moved aside. It is not walked."""
@@ -94,7 +94,7 @@ class Counts(Struct):
         else:
             self.failed += 1
             if len(self.failures) < _ERRORS_TOLD:
-                self.failures.append(f"{quoted(path) or '.'}: {error.strerror}")
+                self.failures.append(f"{shown_name(path) or '.'}: {error.strerror}")
 
     def seen(self) -> RootSeen:
         return RootSeen(

@@ -20,7 +20,6 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
-from urllib.parse import quote_from_bytes
 
 import msgspec
 from msgspec import Struct, field
@@ -61,11 +60,6 @@ def entry_type() -> Any:
 def folder_type() -> Any:
     """Return the numpy type of a folder of a block."""
     return np.dtype(_FOLDER)
-
-
-def quoted(path: bytes) -> str:
-    """Return a path as text: bytes that are not printable ASCII, and ``%``, as ``%0A``."""
-    return quote_from_bytes(path, safe="/ !\"#$&'()*+,:;<=>?@[\\]^`{|}")
 
 
 # ---- batches -------------------------------------------------------------------------------------
