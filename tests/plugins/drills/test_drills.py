@@ -251,6 +251,7 @@ def test_faults_of_its_keys(place: Workplace) -> None:
         ({"drill": {**good["drill"], "undo": " "}}, "say what brings back"),
         ({"drill": {**good["drill"], "quiet": 60}}, "quiet 60 is not less than give_up 60"),
         ({"drill": {**good["drill"], "watch": {"load": "x"}}}, "is no name of a probe"),
+        ({"drill": {**good["drill"], "watch": {}}}, "drill.watch: has no probe; say e.g."),
     ):
         path.write_text(yaml.safe_dump(good | change))
         done = _drill(place)

@@ -7,6 +7,7 @@ sees goes to ``drill.log``, which ``drill_log`` reads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from seatrial.escaping import shell_word
@@ -40,6 +41,18 @@ def drill_of(test: TestFile) -> Drill | None:
     return drill if isinstance(drill, Drill) else None
 
 
+def _faults_of_bounds(test: TestFile, drill: Drill) -> Iterator[str]:
+    """Yield what is wrong with the checks that bound how long something may stop."""
+    bounds = [each for one in test.verify if (each := getattr(one, "drill", None)) is not None]
+    if not bounds:
+        known = ", ".join(f"{name}: 30s" for name in drill.watch)
+        yield f"nothing judges it: say `verify: [{{drill: {{{known}}}}}]`"
+    for name in dict.fromkeys(name for each in bounds for name in each):
+        if name not in (LOAD, *drill.watch):
+            known = ", ".join((*drill.watch, LOAD))
+            yield f"verify bounds the stops of {name}, which it does not watch; it has {known}"
+
+
 def check(test: TestFile, at: Location) -> None:
     """Add the faults of a drill: it needs consent, a check that judges it, and time."""
     drill = drill_of(test)
@@ -47,14 +60,10 @@ def check(test: TestFile, at: Location) -> None:
         return
     if not test.harmful:
         at.fault("it stops something: say `harmful: true`, so that it needs the consent of people")
-    bounds = [each for one in test.verify if (each := getattr(one, "drill", None)) is not None]
-    if not bounds:
-        known = ", ".join(f"{name}: 30s" for name in drill.watch)
-        at.fault(f"nothing judges it: say `verify: [{{drill: {{{known}}}}}]`")
-    for name in dict.fromkeys(name for each in bounds for name in each):
-        if name not in (LOAD, *drill.watch):
-            known = ", ".join((*drill.watch, LOAD))
-            at.fault(f"verify bounds the stops of {name}, which it does not watch; it has {known}")
+    if not drill.watch:
+        at.fault("has no probe; say e.g. `watch: {there: stat /scratch/file}`", "watch")
+    for fault in _faults_of_bounds(test, drill):
+        at.fault(fault)
     if drill.quiet.seconds >= drill.give_up.seconds:
         at.fault(
             f"quiet {drill.quiet} is not less than give_up {drill.give_up}: it would never end"

@@ -43,7 +43,7 @@ class Drill(FileModel, frozen=True):
     ]
     watch: Annotated[
         dict[Annotated[str, checked(_is_probe)], str],
-        doc("probes by name: bash that ends with 0 if what it asks for went well", min_length=1),
+        doc("probes by name, one or more: bash that ends with 0 if what it asks for went well"),
     ]
     every: Annotated[Duration, doc("time from one look of a probe to the next")] = Duration("1s")
     slow: Annotated[Duration, doc("an operation that takes longer is part of a stop")] = Duration(
