@@ -189,12 +189,15 @@ def test_systems_of_other_node_counts_are_compared_by_their_best(trials: Path) -
     assert [one["at"]["nodes"] for one in row["best_at"]] == ["64", "8"]
     assert [one["tried"] for one in row["best_at"]] == [4, 5]
     assert row["low"] < 2 / 3 < row["high"] < 0.7
+    assert [one["edges"] for one in row["best_at"]] == [[], []]
     shown = " ".join(ask(trials, *words).out.split())
     assert "A has its best of 4 at nodes=64 tasks=256" in shown
     assert "B has its best of 5 at nodes=8 tasks=32" in shown
     bring(trials, FIG3)
     done = ask(trials, "compare", "fig3:machine=Rosa*", "daint", "--best-of", "nodes,tasks")
-    assert done.code == 0 and "A has its best of 2 at nodes=16 tasks=64" in done.out
+    told = " ".join(done.out.split())
+    assert done.code == 0 and "A has its best of 2 at nodes=16 tasks=64 (nodes=16 is" in told
+    assert "the largest with a figure; tasks=64 is alone with a figure: the best may" in told
     assert "given figures of Rosa scratch, CUG 2013, Fig. 3, 2011-11" in done.out
     for more, said in (
         (("--best-of", "stripes"), "--best-of stripes: is none of"),

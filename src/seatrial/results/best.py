@@ -577,7 +577,9 @@ def _best_of_range(
         tried=len(known),
         without=len(cases) - len(known),
         ties=_ties(table, known, figures),
-        edges=_edges([_at(one, table.best_of) for one in known.values()], _at(own, table.best_of)),
+        edges=edges_of(
+            [_at(one, table.best_of) for one in known.values()], _at(own, table.best_of)
+        ),
     )
 
 
@@ -624,7 +626,7 @@ def _ties(
     ]
 
 
-def _edges(tried: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> list[str]:
+def edges_of(tried: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> list[str]:
     """Return where the best case is at the edge of those that have a figure, so that a better one
     may lie beyond it."""
     found: dict[str, list[str]] = {}

@@ -26,6 +26,7 @@ from seatrial.judge.statistics.sequential import FEW, Row, beside, judged
 from seatrial.judge.statistics.significance import CONFIDENCE, twice
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
 from seatrial.model.figures import place_of
+from seatrial.results.best import edges_of
 from seatrial.results.panels import following, metrics_of, parameters_of, require_known
 from seatrial.results.promises import promised_of
 from seatrial.results.selection import CasePair, Side, cases_of, pair
@@ -57,10 +58,18 @@ class Sample(Struct, frozen=True):
 
 
 class BestAt(Struct, frozen=True):
-    """Where the best case of a range lies, and how many cases of it have a figure."""
+    """Where the best case of a range lies, how many cases of it have a figure, and why a better one
+    may lie beyond: ``nodes=160 is the largest with a figure``."""
 
     at: dict[str, str]
     tried: int
+    edges: list[str] = []
+
+    @property
+    def words(self) -> str:
+        at = " ".join(f"{name}={value}" for name, value in self.at.items())
+        edges = f" ({'; '.join(self.edges)}: the best may lie beyond)" if self.edges else ""
+        return f"its best of {self.tried} at {at}{edges}"
 
 
 class ComparisonRow(Struct, frozen=True, kw_only=True):
@@ -103,8 +112,7 @@ class ComparisonRow(Struct, frozen=True, kw_only=True):
     def range_words(self) -> str:
         """Where each side has its best; "" where they are not compared by that."""
         words = [
-            f"{side} has its best of {one.tried} at "
-            + " ".join(f"{name}={value}" for name, value in one.at.items())
+            f"{side} has {one.words}"
             for side, one in zip(("the first side", "the second side"), self.best_at, strict=False)
         ]
         return "; ".join(words)
@@ -451,14 +459,24 @@ def _row_of_range(
     one, other = (_best_first(side, kinds, best_of) for side in (pair.first, pair.second))
     chosen = pair._replace(first=one[0], second=other[0])
     places = [
-        BestAt({name: cases[0].attribute(name) for name in best_of}, len(known))
-        for cases, known in (one, other)
+        _best_at(chosen, side, kinds, best_of)
+        for chosen, known, side in ((*one, pair.first), (*other, pair.second))
         if known
     ]
     differs = [each for each in _differing(chosen, crossed) if each.split(" ")[0] not in best_of]
     found = _row(chosen, kinds, least, differs)
     row = replace(found.row, best_at=places if len(places) == 2 else [])
     return found._replace(row=row, chosen_of=(one[1], other[1]))
+
+
+def _best_at(
+    chosen: list[CaseRuns], side: list[CaseRuns], kinds: list[Kind], best_of: Sequence[str]
+) -> BestAt:
+    """Return where the chosen case of a side lies."""
+    tried = {tuple(map(one.attribute, best_of)) for one in side if by_case.figures_of([one], kinds)}
+    at = {name: chosen[0].attribute(name) for name in best_of}
+    edges = edges_of([dict(zip(best_of, each, strict=True)) for each in tried], at)
+    return BestAt(at, len(tried), edges)
 
 
 def _best_first(
