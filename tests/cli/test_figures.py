@@ -138,8 +138,9 @@ def test_a_report_shows_them_beside_what_was_measured(measured: Workplace) -> No
 
 
 def test_a_report_shows_each_system_of_a_file(measured: Workplace) -> None:
-    head = "case,metric,unit,value,n,system\n"
-    rows = "".join(f"hello{{size=small}}@plain,rate,MB/s,1000,7,{name}\n" for name in ("X", "Y"))
+    head = "case,metric,unit,value,n,system,source\n"
+    row = "hello{{size=small}}@plain,rate,MB/s,1000,7,{},a paper\n"
+    rows = "".join(map(row.format, ("X", "Y")))
     assert bring(measured, rows, head=head).code == 0
     done = measured.seatrial("compare", "vt", "pt")
     assert done.code == 2 and "choose one machine, such as 'vt:machine=X'" in done.err
@@ -147,7 +148,9 @@ def test_a_report_shows_each_system_of_a_file(measured: Workplace) -> None:
     done = measured.seatrial("report", "pt", "--given", "vt", "-o", "pt.json")
     assert done.code == 0, done.said
     report = json.loads((measured.folder / "pt.json").read_text())
-    titles = [one["title"] for one in report["components"][0]["figures"]]
+    figures = report["components"][0]["figures"]
+    assert any("not measured here (of X, a paper)" in one["about"] for one in figures)
+    titles = [one["title"] for one in figures]
     beside = [title for title in titles if title.startswith("Beside given")]
     assert beside == ["Beside given figures: vt of X", "Beside given figures: vt of Y"]
 

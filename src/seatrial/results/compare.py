@@ -686,15 +686,19 @@ def _notices(first: Side, second: Side) -> list[str]:
             f"{given}: given, not measured; such a row has no verdict, and its interval is of the"
             " measured side alone"
         )
-    return texts + [text for side in sides if (text := _origins(side))]
+    return texts + [
+        f"{side.text}: given figures of {origins}"
+        for side in sides
+        if (origins := origins_of(side))
+    ]
 
 
-def _origins(side: Side) -> str:
+def origins_of(side: Side) -> str:
     """Return where the given figures of a side come from; "" where that is not told."""
     figures = (f for one in side.cases for own in one.given.values() for f in own)
     told = (", ".join(filter(None, (f.system, f.source, f.date))) for f in figures if f.source)
     origins = list(dict.fromkeys(told))
-    return f"{side.text}: given figures of {listed(origins, 3)}" if origins else ""
+    return "; ".join([*origins[:3], *([f"{len(origins) - 3} more"] if origins[3:] else [])])
 
 
 # ---- difference ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from seatrial.journal.trial_life import TrialLife
 from seatrial.judge import references as refs
 from seatrial.model.documents import Faults, read
 from seatrial.model.plan import Component, Criterion
-from seatrial.results.compare import ComparisonRow, compare_sides
+from seatrial.results.compare import ComparisonRow, compare_sides, origins_of
 from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.speed import BETTER_BY
 from seatrial.results.criteria.view import NodeCases, Result, TrialView
@@ -335,8 +335,10 @@ def _beside_system(store: Store, folder: TrialFolder, given: Side) -> Iterator[R
         ends=("worse than given", "better"),
         bars=True,
     )
+    origins = origins_of(given)
     about = (
-        f"The figures of {given.text} were given, not measured here. Positive: what was measured "
+        f"The figures of {given.text} were given, not measured here"
+        f"{f' (of {origins})' if origins else ''}. Positive: what was measured "
         "is better. The intervals of 95 % are of what was measured alone. No criterion rests on "
         "them."
     )
