@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from seatrial.results.selection import gather, parse_side
 from seatrial.results.sizes import meeting, pairs_of
 from seatrial.results.store.ingest import synced
 from tests.cli.test_query_common import ask
+from tests.programs import Workplace
 
 from .figures import Measuring, bound
 
@@ -194,6 +196,29 @@ def test_names_and_labels_that_are_no_size_are_refused(tmp_path: Path) -> None:
     assert refused.code == 2 and "--metric bandwidth: no run has it" in refused.err
     with pytest.raises(UsageError, match="is --x already"):
         tables(tmp_path, "osu1", x="bytes", by=("bytes",))
+
+
+OSU = r"""printf '# OSU MPI Broadcast Latency Test v7.3\n# Size       Avg Latency(us)\n'
+case $place in X) start=2 rate=1000;; Z) start=4 rate=4000;; esac
+awk -v s=$start -v r=$rate -v seed=$RANDOM 'BEGIN { srand(seed)
+    for (n = 1; n <= 65536; n *= 2) printf "%d %.2f\n", n, (s + n / r) * (1 + rand() / 50) }'
+"""
+
+
+def test_osu_in_two_places_from_the_runs_on(tmp_path: Path) -> None:
+    """A benchmark that prints OSU's form runs five times in each place."""
+    place = Workplace(tmp_path)
+    place.local()
+    place.test("bcast", OSU, metrics={"from": "osu"}, parameters={"place": ["X", "Z"]})
+    assert place.run("--name", "osu1", "--repeat", "5").code == 0
+    out = place.seatrial("scaling", "osu1", "--x", "bytes").out
+    assert "bcast@plain: latency{benchmark=MPI Broadcast Latency} over bytes" in out
+    assert "place=X is ahead up to 2 KiB, place=Z from 4 KiB: they cross near 2." in out
+    assert "best: place=X up to 2 KiB, place=Z from 4 KiB" in place.seatrial("best", "osu1").out
+    head = place.seatrial("runs", "--trial", "osu1", "--format", "csv").out.splitlines()[0]
+    assert re.findall(r"bytes=(\d+)", head) == [str(2**n) for n in range(17)]
+    over = place.seatrial("scaling", "osu1", "--x", "place").out
+    assert "bytes=1} is one of 17 figures; --metric names another" in over
 
 
 def test_figures_of_a_run_are_listed_by_size(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from seatrial.cli.options import format_option, run_filters, text_option
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
+from seatrial.model.figures import place_of
 from seatrial.results.store import queries
 from seatrial.results.store.export import run_record, to_json
 from seatrial.results.store.queries import excluded_runs
@@ -124,7 +125,8 @@ def _print_csv(
 ) -> None:
     """Print a line for each run; after its fields, a column for each metric and unit."""
     fields = [*(name for name in RunRow.__struct_fields__ if name != "row"), "excluded"]
-    metrics = sorted({(m.name, m.unit) for row in figures.values() for m in row})
+    names = {(m.name, m.unit) for row in figures.values() for m in row}
+    metrics = sorted(names, key=lambda each: (place_of(each[0]), each[1]))
     rows: list[Sequence[object]] = []
     rows.append([*fields, *(name + show_unit(unit, " [{}]") for name, unit in metrics)])
     for run in found:

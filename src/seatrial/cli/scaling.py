@@ -173,6 +173,8 @@ def _below(one: ScalingTable, pays: float) -> Iterator[str]:
             yield from _beyond(line, one.x)
     if one.best is not None:
         yield _best(one)
+    if one.figures > 1:
+        yield f"{one.metric} is one of {one.figures} figures; --metric names another"
     yield from told(cell.promised for line in one.lines for cell in line.cells)
 
 

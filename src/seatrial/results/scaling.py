@@ -58,7 +58,7 @@ from seatrial.results.scaling_cells import (
 )
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import by_label, labels_of
-from seatrial.results.store.by_case import CORES, NUMBERS, CaseRuns
+from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns
 from seatrial.units import NO_DIRECTION, Better, better_of
 
 PAYS = 0.5
@@ -116,12 +116,14 @@ class Best(Struct, frozen=True):
 
 class ScalingTable(TableOverX, frozen=True, kw_only=True):
     """The lines of one case, whatever x is and what the lines are by. ``fixed``: the resources are
-    the same at each x; ``ordered``: the names are numbers."""
+    the same at each x; ``ordered``: the names are numbers; ``figures``: of how many the metric was
+    chosen, 1 if it was asked for."""
 
     lines: list[ScalingLine]
     fixed: bool = False
     ordered: bool = True
     best: Best | None = None
+    figures: int = 1
 
 
 # ---- which cells belong together ----------------------------------------------------------
@@ -158,13 +160,17 @@ def _tables(
 ) -> tuple[list[ScalingTable], int]:
     """Return the tables of a test, and how many of its cases have one x alone."""
     cases = [one for one in members if one.test == test]
-    query = replace(query, metric=kind_of(cases, query.metric)[0])
+    chosen = kind_of(cases, query.metric)
+    others = {*metrics_of(cases)} - {ELAPSED[0]}
+    figures = 1 if query.metric or chosen == ELAPSED else len(others)
+    query = replace(query, metric=chosen[0])
     follow = _along(cases, query)
     along_x = {query.x, *query.by, *follow}
     tables, alone = [], 0
     for panel in panels(cases, along_x):
         if len({one.attribute(query.x) for one in panel}) > 1:
-            tables.append(_table(panel, query, follow, title(panel, along_x, members)))
+            table = _table(panel, query, follow, title(panel, along_x, members))
+            tables.append(replace(table, figures=figures))
         else:
             alone += len(panel)
     return tables, alone
