@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from seatrial.model.machine import Machine
 from seatrial.results.outages import Span
 from seatrial.results.trial_history import TrialHistory
 from seatrial.results.utilisation import LevelSpan, levels
@@ -16,6 +17,13 @@ from seatrial.units import SECOND_NS
 UNKNOWN = 60.0  # seconds for which the reading of a gauge holds that the machine no longer has
 LATE = 1.0  # seconds by which a reading may be late on a busy host
 _GOOD, _BAD = 1.0, 2.0
+
+
+def holds_of_gauges(machine: Machine) -> dict[str, float]:
+    """Return for how long (seconds) a reading of each gauge holds: as long as it may take from a
+    reading to the next."""
+    gauges = machine.all_gauges.items()
+    return {name: gauge.every.seconds + gauge.timeout.seconds for name, gauge in gauges}
 
 
 def gauge_spans(history: TrialHistory, gauge: str, now: int) -> list[LevelSpan]:

@@ -42,6 +42,7 @@ from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.mix import OverallState, overall
 from seatrial.results.criteria.view import Result, TrialView
 from seatrial.results.evidence import EvidenceStatus, awaited_of, unsound_of
+from seatrial.results.gauges import holds_of_gauges
 from seatrial.results.holds import Hold, Holds
 from seatrial.results.node_hours import NodeShares, sharing
 from seatrial.results.operator_actions import OperatorAction, action_of
@@ -331,10 +332,7 @@ def accounts_of(record: Record, cases: Sequence[Case]) -> TrialHistory:
     history = _accounts_of(record, cases)
     history.items = record.component.items if record.component else ()
     history.machine_nodes = record.machine_nodes
-    history.gauge_holds = {
-        name: gauge.every.seconds + gauge.timeout.seconds
-        for name, gauge in record.machine.all_gauges.items()
-    }
+    history.gauge_holds = holds_of_gauges(record.machine)
     return history
 
 

@@ -74,6 +74,29 @@ def levels(
     return found
 
 
+def few_levels(levels: Sequence[LevelSpan], most: int) -> Sequence[LevelSpan]:
+    """Return few enough levels to draw: the least and the largest of each of many equal spans."""
+    if len(levels) <= most:
+        return levels
+    first, length = levels[0].start, levels[-1].end - levels[0].start
+    kept: list[LevelSpan] = []
+    for _, group in groupby(levels, lambda level: (level.start - first) * most // 3 // length):
+        group_levels = list(group)
+        kept += sorted(
+            {min(group_levels, key=_value), max(group_levels, key=_value), group_levels[-1]}
+        )
+    ends = [level.start for level in kept[1:]] + [levels[-1].end]
+    gaps = {level.end for level, after in pairwise(levels) if after.start > level.end}
+    return [
+        level if level.end in gaps else LevelSpan(level.start, end, level.value)
+        for level, end in zip(kept, ends, strict=True)
+    ]
+
+
+def _value(level: LevelSpan) -> float:
+    return level.value
+
+
 class Dip(NamedTuple):
     """Consecutive levels below a bound: the start of the first, and their length, in ns."""
 

@@ -89,11 +89,10 @@ def _words(use: GaugeUse) -> str:
 
 def _numbers(use: GaugeUse) -> Numbers:
     numbers: Numbers = {
-        "time inside": use.good / SECOND_NS,
-        "time outside": use.bad / SECOND_NS,
-        "time without a reading": use.gap / SECOND_NS,
-        "share of time with a reading": use.sampled / use.whole,
+        "inside": use.good / SECOND_NS,
+        "outside": use.bad / SECOND_NS,
+        "gaps": use.gap / SECOND_NS,
     }
     if use.least is not None and use.highest is not None:
-        numbers |= {"least reading": use.least, "highest reading": use.highest}
+        numbers |= {"least": use.least, "highest": use.highest}
     return numbers

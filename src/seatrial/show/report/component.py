@@ -57,6 +57,7 @@ from seatrial.show.report.figures import (
     MAX_ROWS,
     courses,
     figures,
+    gauge_figures,
     parts_figures,
     scaling_figures,
     spread,
@@ -65,7 +66,7 @@ from seatrial.show.report.people import conditions, excluded
 from seatrial.show.report.planned import beside_given, expected
 from seatrial.show.report.ran import definitions, digest_of_struct, failed, ran
 from seatrial.show.report.sign import NAMES, File, file_of
-from seatrial.units import count, show_bytes
+from seatrial.units import count, show_bytes, show_number
 
 
 class GatheredTrial(NamedTuple):
@@ -127,6 +128,7 @@ def gathered_trial(
     )
     drawn = [
         *figures(found, _pairs(view, found)),
+        *gauge_figures(history, found.now, _gauge_limits(component, history)),
         *courses(varied.kinds, notes, _outages(history), history.start or 0),
     ]
     drawn += [*spread(varied.kinds), *scaling_figures(_scaled(store, folder, cases, varied))]
@@ -155,6 +157,21 @@ def gathered_trial(
         versions=definitions(folder, record, cases),
     )
     return GatheredTrial(record, cases, part, files, facts)
+
+
+def _gauge_limits(component: Written, history: TrialHistory) -> dict[str, list[tuple[float, str]]]:
+    """Return what throttles and criteria ask of gauges: values with their words, by gauge."""
+    limits: dict[str, list[tuple[float, str]]] = {}
+    for rule in history.policy.throttles:
+        word = "closes above" if rule.target is None else "target"
+        text = f"{word} {show_number(rule.highest)}"
+        limits.setdefault(rule.gauge, []).append((rule.highest, text))
+    for each in component.criteria:
+        for word, written in (("at least", each.at_least), ("at most", each.at_most)):
+            if each.gauge and isinstance(written, int | float):
+                text = f"{word} {show_number(written)}"
+                limits.setdefault(each.gauge, []).append((float(written), text))
+    return limits
 
 
 def _notes(folder: TrialFolder, record: Record, history: TrialHistory, now: int) -> list[Note]:

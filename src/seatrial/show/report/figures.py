@@ -7,7 +7,7 @@ the classes of outliers, the table of variability, scaling.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Final, Literal, NamedTuple
@@ -19,6 +19,7 @@ from seatrial.judge.statistics.outliers import Class
 from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Case
 from seatrial.results.criteria.view import Result
+from seatrial.results.gauges import gauge_spans
 from seatrial.results.notes import Note
 from seatrial.results.outages import Span
 from seatrial.results.scaling import ScalingTable as Scaled
@@ -28,6 +29,7 @@ from seatrial.results.status import Status, beside
 from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.tables import MetricRow, RunOutcome
 from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.utilisation import LevelSpan, few_levels, in_flight
 from seatrial.results.variability import Variability
 from seatrial.show.breakdowns import averaged, stacked
 from seatrial.show.draw import plots
@@ -46,6 +48,8 @@ from seatrial.show.report.content import (
 )
 from seatrial.show.variability import places_table, shared_table, spread_table
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
+
+GaugeLimits = Mapping[str, Sequence[tuple[float, str]]]
 
 MAX_SCALING_FIGURES: Final = 12
 MAX_CURVES: Final = 8  # in a figure of scaling
@@ -113,6 +117,66 @@ def _slowdown_drawn(one: Result, value: float) -> plots.Interval:
 def _number(one: Result, key: str) -> int | float | None:
     value = one.numbers.get(key)
     return None if isinstance(value, str) else value
+
+
+# ---- gauges -------------------------------------------------------------------------------
+
+
+MAX_GAUGES: Final = 6
+MAX_SPANS: Final = 400  # of a figure, and in its table
+
+
+def gauge_figures(history: TrialHistory, now: int, limits: GaugeLimits) -> Iterator[ReportFigure]:
+    """Yield the runs in flight over a trial's time, and beside them the readings of each gauge;
+    nothing where none was read. ``limits``: of each gauge, what is drawn as a line."""
+    read = [(name, gauge_spans(history, name, now)) for name in history.readings]
+    drawn = [(name, spans) for name, spans in read if spans][:MAX_GAUGES]
+    if not drawn or history.start is None:
+        return
+    clock = _TrialTime(history.start, hours=now - history.start >= 3 * 3600 * SECOND_NS)
+    about = "Runs that held nodes at a time. The gauges beside it were read in the same time."
+    yield _over_time("Runs in flight", about, "runs", in_flight(history, now), [], clock, now)
+    for name, spans in drawn:
+        failed = sum(value is None for _, value in history.readings[name])
+        about = f"{count(len(history.readings[name]), 'reading')}"
+        about += f", {failed} of which failed; a gap has none." if failed else "."
+        lines = [ReferenceLine(at, text, "bad") for at, text in limits.get(name, ())]
+        yield _over_time(f"Gauge {name}", about, name, spans, lines, clock, now)
+
+
+def _over_time(
+    title: str,
+    about: str,
+    what: str,
+    spans: Sequence[LevelSpan],
+    lines: list[ReferenceLine],
+    clock: "_TrialTime",
+    now: int,
+) -> ReportFigure:
+    """Return the figure of levels over a trial's time, from its start to ``now``."""
+    points: list[tuple[float, float | None]] = []
+    kept = few_levels(spans, MAX_SPANS)
+    for level, following in zip(kept, [*kept[1:], None], strict=True):
+        points.append((clock.at(level.start), level.value))
+        if following is None or following.start > level.end:
+            points += [(clock.at(level.end), level.value), (clock.at(level.end), None)]
+    drawing = chart(
+        [ChartSeries(what, points, "steps")],
+        title=title,
+        about=about,
+        x=clock.axis._replace(title="time since the trial began", low=0.0, high=clock.at(now)),
+        y=Axis(what),
+        levels=lines,
+        width=WIDTH,
+        height=120,
+    )
+    columns = columns_of(("from (UTC)", "time"), ("to (UTC)", "time"), (what, "number"))
+    rows: list[list[Cell]] = [[level.start, level.end, level.value] for level in kept]
+    notes = []
+    if len(kept) < len(spans):
+        notes.append(f"of {len(spans):,} levels the least and the highest of each short span")
+    table = bounded(title, columns, rows)
+    return ReportFigure(title, about, table, str(drawing), notes, narrow=True)
 
 
 # ---- runs ---------------------------------------------------------------------------------

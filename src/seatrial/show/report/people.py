@@ -13,6 +13,7 @@ from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.execute.plan.component_tests import fits
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.journal import events
+from seatrial.judge.opens import FACTOR, OPEN_FILES, compare
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import fold
 from seatrial.model.plan import Component
@@ -395,7 +396,7 @@ def conditions(record: Record, history: TrialHistory, now: int) -> list[Table]:
     """Return the tables of a trial's conditions; ``now`` in ns."""
     if history.start is None:
         return []
-    return [_blackouts(history, now), _loads(record, history, now)]
+    return [_blackouts(history, now), _loads(record, history, now), _opens(record, history)]
 
 
 def _blackouts(history: TrialHistory, now: int) -> Table:
@@ -439,6 +440,37 @@ def _loads(record: Record, history: TrialHistory, now: int) -> Table:
     if record.rehearsed:
         about += " What `seatrial rehearse` prints holds the load assumed of others, too."
     return bounded("Load of metadata targets", columns, rows, about)
+
+
+def _opens(record: Record, history: TrialHistory) -> Table:
+    """Return what tests declare of their open files, beside what their runs had."""
+    measured: dict[str, list[float]] = {}
+    for run in history.runs:
+        if (figure := run.figure(OPEN_FILES)) is not None:
+            measured.setdefault(history.test_of(run), []).append(figure.value)
+    entries = history.policy.entries
+    checks = [compare(each.name, each.opens, measured.get(each.name, [])) for each in entries]
+    rows: list[list[Cell]] = [
+        [one.test, one.declared, one.measured, one.highest, one.runs, one.factor, one.state]
+        for one in checks
+        if one is not None and one.declared
+    ]
+    columns = columns_of(
+        "test",
+        ("declared", "number", "open files"),
+        ("median", "number", "open files"),
+        ("highest", "number", "open files"),
+        ("runs", "count"),
+        ("times declared", "number"),
+        "declaration",
+    )
+    about = (
+        "What throttles, safe loads and placement went by, and what nodes saw at their looks. A "
+    )
+    about += f"declaration is wrong where the median is {FACTOR:g} times or half of it."
+    if record.machine.file_use is None or not record.machine.file_use.every.seconds:
+        about += " Nothing was measured: the machine's file has no `file_use` with `every`."
+    return bounded("Declared and measured open files", columns, rows, about)
 
 
 def _above(levels: Iterable[LevelSpan], safe: float) -> float:

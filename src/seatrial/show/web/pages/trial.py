@@ -14,7 +14,7 @@ from seatrial.results.store.upserts import gaps
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.pages.trial_plots import windows_of
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import Steps
+from seatrial.show.web.state.trial_cache import GAUGE, Steps
 from seatrial.show.web.state.trial_fold import TrialFold
 from seatrial.show.web.trials import facts_of, records_of_plan, variability_of
 from seatrial.units import SECOND_NS, count, listed
@@ -49,6 +49,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         "reported": len(alerts),
         "variability": variability_of(state, row, tailed),
         "loads": None if loads is None else [_load(steps) for steps in loads if steps.times],
+        "gauges": _gauges_in(loads),
         "gaps": gaps(store, row)[:MAX_GAPS],
         "chosen": [name for name in query.all("test") if name in chosen],
         "people": people_of(row, fold.record if fold else None, facts["status"]),
@@ -95,6 +96,11 @@ def _causes(tests: list[TestStatus]) -> list[dict[str, Any]]:
         for name, runs in by_verdict.items()
     ]
     return sorted(causes, key=lambda cause: -cause["runs"])
+
+
+def _gauges_in(loads: list[Steps] | None) -> list[str]:
+    """Return the names of the lines of gauges that were read."""
+    return [each.name for each in loads or () if each.times and each.name.startswith(GAUGE)]
 
 
 def _load(steps: Steps) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from seatrial.show.variability import CLASSES
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.caches import MIN_IDLE_FACTOR
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import TailedTrial
+from seatrial.show.web.state.trial_cache import GAUGE, TailedTrial
 from seatrial.show.web.trials import classes_of
 from seatrial.units import SECOND_NS
 
@@ -47,12 +47,16 @@ def utilisation(state: ServerState, query: PageQuery) -> Plot:
 
 
 def in_flight(state: ServerState, query: PageQuery) -> Plot:
-    """Return the number of runs on nodes, of all tests (named "") and of each, with alerts."""
+    """Return the number of runs on nodes, of all tests (named ""), then the readings of gauges
+    (named "gauge NAME"), then the runs of each test; with alerts."""
     row, tailed = _trial(state, query)
     chosen = query.all("test")
-    flights = tailed.flights()
+    flights, loads = tailed.flights(), tailed.loads()
     lines = [each for each in flights or () if not chosen or each.name in chosen or not each.name]
-    return {**_plot(row, tailed, flights), "lines": lines, "alerts": _alerts(tailed, chosen)}
+    gauges = [each for each in loads or () if each.times and each.name.startswith(GAUGE)]
+    beside = [*lines[:1], *gauges, *lines[1:]]
+    both = None if loads is None else flights
+    return {**_plot(row, tailed, both), "lines": beside, "alerts": _alerts(tailed, chosen)}
 
 
 def loads(state: ServerState, query: PageQuery) -> Plot:

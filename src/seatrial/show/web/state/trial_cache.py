@@ -10,7 +10,6 @@ A journal of a million events takes seconds at first; ``tailed.share_read`` says
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -48,6 +47,7 @@ from seatrial.units import SECOND_NS
 # Times are seconds since the epoch, so that all figures of a page share an axis.
 
 
+GAUGE = "gauge "  # begins the name of the line of a gauge
 FINEST = 8192  # bins that are kept
 MAX_STEPS = 3000  # of one line
 
@@ -191,7 +191,7 @@ def loads_at(fold: TrialFold, now: int) -> list[Steps]:
     highs = {throttle.gauge: throttle.highest for throttle in fold.history.policy.throttles}
     for name in fold.history.readings:
         spans = gauge_spans(fold.history, name, now)
-        lines.append(_steps(f"gauge {name}", spans, most=highs.get(name, 0.0)))
+        lines.append(_steps(GAUGE + name, spans, most=highs.get(name, 0.0)))
     return lines
 
 
@@ -211,7 +211,7 @@ def _steps(
     name: str, levels: Sequence[LevelSpan], expected: float = 0.0, most: float = 0.0
 ) -> Steps:
     """Return levels as steps, with None in the gaps between them."""
-    levels = _thinned(levels)
+    levels = utilisation.few_levels(levels, MAX_STEPS)
     times: list[float] = []
     values: list[float | None] = []
     last = None
@@ -226,29 +226,6 @@ def _steps(
         times.append(round(last / SECOND_NS, 3))
         values.append(values[-1])
     return Steps(name, times, values, expected, most)
-
-
-def _thinned(levels: Sequence[LevelSpan]) -> Sequence[LevelSpan]:
-    """Return few enough levels to draw: the least and the largest of each of many equal spans."""
-    if len(levels) <= MAX_STEPS:
-        return levels
-    first, length = levels[0].start, levels[-1].end - levels[0].start
-    kept: list[LevelSpan] = []
-    for _, group in groupby(levels, lambda level: (level.start - first) * MAX_STEPS // 3 // length):
-        group_levels = list(group)
-        kept += sorted(
-            {min(group_levels, key=_value), max(group_levels, key=_value), group_levels[-1]}
-        )
-    ends = [level.start for level in kept[1:]] + [levels[-1].end]
-    gaps = {level.end for level, after in pairwise(levels) if after.start > level.end}
-    return [
-        level if level.end in gaps else LevelSpan(level.start, end, level.value)
-        for level, end in zip(kept, ends, strict=True)
-    ]
-
-
-def _value(level: LevelSpan) -> float:
-    return level.value
 
 
 # ---- trial cache ---------------------------------------------------------------------------------

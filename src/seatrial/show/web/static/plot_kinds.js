@@ -152,6 +152,12 @@
     return line.y[low];
   }
 
+  // Gauges read numbers of any kind, also below 0 and between whole ones.
+  const isGauge = (line) => Boolean(line?.name.startsWith("gauge "));
+  const value = (line, v) => (isGauge(line) && v % 1 ? `${+v.toPrecision(4)}` : count(v));
+  const limit = (line) => `${isGauge(line) ? "limit" : "safe"} ${value(line, line.most)}`;
+  const floor = (line) => (isGauge(line) ? Math.min(0, ...line.y.filter((v) => v !== null)) * 1.08 : 0);
+
   // What a strip must reach up to: a bound, too, unless it is far off.
   function roof(line, max) {
     const bounds = [line?.expected || 0, line?.most && line.most < 3 * max ? line.most : 0];
@@ -163,13 +169,13 @@
     const name = make("p", { class: "strip-name" }, make("span", {}, line.name || "all tests"));
     const told = [];
     if (line.expected) told.push(`target ${count(line.expected)}`);
-    if (line.most) told.push(`safe ${count(line.most)}`);
+    if (line.most) told.push(limit(line));
     name.append(make("span", { class: "quiet" }, told.join(", ")));
     figure.holder.append(name);
     const plot = figure.add({
       height: STRIP + (last ? AXIS : 0), bare: !last,
-      range: (most) => [0, roof(figure.data.lines[place], most) * 1.08],
-      label: (v) => (v >= 1e6 ? `${+(v / 1e6).toPrecision(3)} M` : v % 1 ? "" : count(v)),
+      range: (most) => [floor(figure.data.lines[place]), roof(figure.data.lines[place], most) * 1.08],
+      label: (v) => (v >= 1e6 ? `${+(v / 1e6).toPrecision(3)} M` : v % 1 && !isGauge(line) ? "" : value(line, v)),
       paint: (plot) => paintStrip(figure, plot, place),
     });
     plot.place = place;
@@ -191,11 +197,12 @@
       if (data.lines.length > MOST_STRIPS) figure.holder.append(make("p", { class: "quiet" }, `and ${data.lines.length - MOST_STRIPS} more`));
     },
     point(figure, plot, data) {
-      const line = data.lines[plot.place], t = plot.timeAt(plot.pointer[0]), value = valueAt(line, t);
+      const line = data.lines[plot.place], t = plot.timeAt(plot.pointer[0]), found = valueAt(line, t);
       const near = plot.timeAt(7) - plot.timeAt(0);
       const alerts = alertsOf(data, line).filter((alert) => Math.abs(alert.t - t) < near).slice(0, 3);
-      const what = value === null || value === undefined ? "the trial's clock stood still" : count(value);
-      const of = line.expected ? ` of ${count(line.expected)}` : line.most ? `, safe is ${count(line.most)}` : "";
+      const none = isGauge(line) ? "no reading" : "the trial's clock stood still";
+      const what = found === null || found === undefined ? none : value(line, found);
+      const of = line.expected ? ` of ${count(line.expected)}` : line.most ? `, ${limit(line)}` : "";
       return [`${line.name || "all tests"}: ${what}${of}`, moment(t), ...alerts.map(({ kind, text }) => `${kind}: ${text}`), ...windowsAt(data, t)];
     },
   };
