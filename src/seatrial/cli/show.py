@@ -19,6 +19,7 @@ from seatrial.execute.compilers import PACKAGES, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.judge.derived import Whole
+from seatrial.judge.opens import OPEN_FILES, OpensCheck, compare
 from seatrial.judge.promises import COLUMN, Promised, Promises, beside, share_cell, told
 from seatrial.judge.reading import head, tail
 from seatrial.judge.references import References
@@ -85,6 +86,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
             "gpus": one_run.gpus_of(events),
             "former_verdict": former and export.record(former),
             "events": [export.record(event) for event in events],
+            "opens": _opens_record(_opens(_record_of(trial), found, metrics)),
             "metrics": [_metric_record(figure, promises) for figure in metrics],
             **_members("breakdowns", wholes),
             "files": {path.name: str(path) for path in _files(trial, found, case)},
@@ -92,7 +94,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         click.echo(to_json(record), nl=False)
         return 0
     parts = [
-        _head(trial, found, case, former, events, built),
+        _head(trial, found, case, former, events, built, metrics),
         _section("why", plain(found.why).splitlines()) if "\n" in found.why else "",
         _figures(metrics, references, case, found, promises),
         _parts_of(wholes),
@@ -104,6 +106,21 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         parts.append(_scripts(trial, found))
     click.echo("\n\n".join(part for part in parts if part))
     return 0
+
+
+def _opens(record: Record | None, run: RunRow, metrics: Sequence[MetricRow]) -> OpensCheck | None:
+    """Return what the plan declares of the run's open files, beside what it had; None where it
+    declares nothing."""
+    entries = record.policy.entries if record is not None else []
+    declared = next((each.opens for each in entries if each.name == run.test), 0.0)
+    measured = [figure.value for figure in metrics if figure.name == OPEN_FILES]
+    return compare(run.test, declared, measured) if declared else None
+
+
+def _opens_record(opens: OpensCheck | None) -> dict[str, Any] | None:
+    if opens is None:
+        return None
+    return {"declared": opens.declared, "measured": opens.measured, "state": opens.state}
 
 
 def _metric_record(figure: MetricRow, promises: Promises) -> dict[str, Any]:
@@ -127,8 +144,10 @@ def _head(
     former: "one_run.FormerVerdict | None",
     events: Sequence[EventRow],
     built: Mapping[str, str],
+    metrics: Sequence[MetricRow],
 ) -> str:
     record = _record_of(trial)
+    opens = _opens(record, run, metrics)
     how = _launched(record, run, case)
     brief = bool(run.why) and "\n" not in run.why
     lines = (
@@ -157,6 +176,7 @@ def _head(
         ("modules", one_run.modules_of(events)),
         ("GPUs", ", ".join(one_run.gpus_by_rank(one_run.gpus_of(events), how, case))),
         ("target", run.target),
+        ("opens", "" if opens is None else opens.words),
         ("stage", run.stage),
         ("ran", "" if one_run.only_builds(case) else _when(run)),
         ("exit code", "" if run.exit_code is None else str(run.exit_code)),

@@ -14,7 +14,7 @@ import fcntl
 import hashlib
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +33,9 @@ from seatrial.execute.trial_record import Record
 from seatrial.files import open_folder, read_regular, remove_file, replace_file
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.journal.journal import Journal
+from seatrial.judge.opens import compare
 from seatrial.model.plan import Tell
+from seatrial.model.policy import Policy
 from seatrial.model.test import Case
 from seatrial.state_folder import state_folder
 from seatrial.units import SECOND_NS, count, listed, seconds, show_seconds
@@ -331,6 +333,20 @@ class Company:
             f"{count(len(others), 'other trial')}: {listed(others, MAX_NAMED)}"
         )
         return AlertRaised(kind="disturbed", text=text)
+
+
+def opens_alerts(
+    policy: Policy, measured: Mapping[str, Sequence[float]], looks: bool
+) -> Iterator[AlertRaised]:
+    """Yield the alerts of a trial that ends: of tests whose declared open files are far from what
+    their runs had (``measured``, by test); where the machine's file says that nodes look at open
+    files (``looks``), also of tests of which no run was measured."""
+    for entry in policy.entries:
+        found = compare(entry.name, entry.opens, measured.get(entry.name, ()))
+        if found is None or not entry.opens:
+            continue
+        if found.is_wrong or (looks and found.measured is None):
+            yield AlertRaised(kind="opens", subject=entry.name, text=found.sentence)
 
 
 def alert_of(update: Trouble | Doubled | Unfollowed) -> AlertRaised:

@@ -17,7 +17,7 @@ from seatrial.decide.conductor import Conductor, Finish, Launch, carry_out, in_b
 from seatrial.errors import TrialError
 from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
-from seatrial.execute.alerts import AlertCommand, Company, alert_of
+from seatrial.execute.alerts import AlertCommand, Company, alert_of, opens_alerts
 from seatrial.execute.background import News, Tasks
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
@@ -292,6 +292,11 @@ class Driver:
             self.ledger.note(alert)
         outcome = DriveOutcome(self.ledger.verdicts, finish.complete, finish.reason, left)
         if finish.complete:
+            use = self.record.machine.file_use
+            looks = use is not None and use.every.seconds > 0
+            policy = self.conductor.state.policy
+            for alert in opens_alerts(policy, self.ledger.open_files, looks):
+                self.ledger.note(alert)
             reason = finish.reason if self.conductor.unbuildable else ""
             self.ledger.note(events.TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
         elif self.conductor.state.trial.clock_runs and not self._interrupts:

@@ -7,6 +7,7 @@ on with a trial that was interrupted, the ledger replays the journal.
 import contextlib
 import os
 import time
+from array import array
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
+from seatrial.judge.opens import OPEN_FILES
 from seatrial.judge.references import References
 from seatrial.model.codes import PASS, PERFORMANCE, code_of
 from seatrial.model.known_failures import KnownFailures
@@ -88,6 +90,8 @@ class Ledger:
         self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
         #: what is noticed of a run, by its id: it stands beside the verdict of a right answer
         self.notices: dict[str, str] = {}
+        #: the open files that runs had, by test
+        self.open_files: dict[str, array[float]] = {}
         self.references: References | None = None  # that people corrected
         self.answered: set[str] = set()  # files of requests
         self.issues = 0  # the number of the latest
@@ -245,6 +249,8 @@ class Ledger:
         self.observer.on_event(event, case)
 
     def _fold(self, event: events.Event) -> None:
+        if isinstance(event, events.MetricRecorded):
+            self._measure(event)
         finished = self.conductor.state.finished
         self.conductor.apply(event)
         if event.request:
@@ -259,6 +265,11 @@ class Ledger:
             self._correct(event)
         elif isinstance(event, events.PolicyChanged):
             self._known = KnownFailures(known_by(self.record, self.conductor.state.policy))
+
+    def _measure(self, event: events.MetricRecorded) -> None:
+        """Keep the open files of a run."""
+        if event.metric == OPEN_FILES and (value := events.finite(event.value)) is not None:
+            self.open_files.setdefault(event.test, array("d")).append(value)
 
     def _correct(self, event: events.RunJudgedAgain) -> None:
         """Count the latest verdict of a run in place of the one before, unless its own line is
