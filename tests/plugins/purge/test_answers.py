@@ -236,6 +236,17 @@ def test_the_latest_of_three_times_counts_on_a_real_tree(tmp_path: Path) -> None
     assert taken(31) == {"core.1", "old", "read", "written", "ahead"}
 
 
+def test_a_purge_does_not_remove_its_own_audits(tmp_path: Path) -> None:
+    place = Scratch(tmp_path)
+    below = place.root / "admin" / "plan"
+    below.parent.mkdir()
+    done = place.purge("plan", place.policy(), "-o", below)
+    assert done.code == 2
+    assert "plans and audits would lie below" in done.err
+    keep = place.policy(f"whitelist: [{{folder: {below.parent}}}]\n")
+    assert place.purge("plan", keep, "-o", below).code == 0
+
+
 def test_check_tells_what_holds_a_purge_back(tmp_path: Path) -> None:
     place = Scratch(tmp_path)
     path = place.policy("calendar: {days: [mon], hours: ['01:00-02:00']}\ntime_zone: UTC\n")

@@ -37,7 +37,7 @@ from seatrial.plugins.purge.plan_file import (
     joined,
     read_block,
 )
-from seatrial.plugins.purge.policy import Policy, mount_options
+from seatrial.plugins.purge.policy import Policy, is_below, mount_options
 from seatrial.plugins.purge.rules import Rules
 
 _MOST_LINKED = 4_000_000  # inodes with several names that are counted
@@ -72,6 +72,7 @@ def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
         _require_mounts(policy)
         planned = [_planned(root) for root in roots]
         rules = Rules(policy, now_ns, warned_before(path.parent, policy, now_ns))
+        _require_outside(path.parent, rules)
         header = PlanHeader(
             made_ns=present,
             now_ns=now_ns,
@@ -98,6 +99,17 @@ def _with(end: PlanEnd, seen: list[RootSeen], notes: list[str]) -> PlanEnd:
     return PlanEnd(
         taken=end.taken, bytes=end.bytes, freed=end.freed, seen=seen, sums=end.sums, notes=notes
     )
+
+
+def _require_outside(folder: Path, rules: Rules) -> None:
+    """Raise UsageError where a purge would remove its own plans and audits one day."""
+    real = str(folder.resolve())
+    for root in rules.policy.file.roots:
+        if is_below(real, root) and not rules.keeps_folder(os.fsencode(real)):
+            raise UsageError(
+                f"{real}: plans and audits would lie below {root}, which is purged; write the plan "
+                "elsewhere (-o), or put this folder on the whitelist"
+            )
 
 
 def _require_mounts(policy: Policy) -> None:

@@ -167,6 +167,11 @@ class Rules:
         latest: Ints = np.maximum.reduce(times)
         return latest
 
+    def keeps_folder(self, folder: bytes) -> bool:
+        """Return whether the whitelist keeps all that is below a folder, by its whole path, whoever
+        it belongs to."""
+        return self._whitelist.keeps_folder(folder)
+
     def judge(self, batch: Batch) -> Ints:
         """Return of each entry the number of its rule."""
         entries = batch.entries
@@ -424,6 +429,11 @@ class _Whitelist:
                 chosen = files if entry.rule.folder is None else folders
                 chosen.append((entry.rule.words, number))
         self._lines = {uid: _Lines(_Folders(f), _Files(n)) for uid, (f, n) in lines.items()}
+
+    def keeps_folder(self, folder: bytes) -> bool:
+        """Return whether a line for everybody keeps a folder."""
+        lines = self._lines.get(None)
+        return lines is not None and bool(lines.folders.numbers([folder])[0] >= 0)
 
     def numbers(self, batch: Batch, root: bytes, left: Indices) -> Ints:
         """Return for each of these entries the number of the line that keeps it; -1 for none."""
