@@ -132,6 +132,28 @@ def test_the_best_at_an_edge_is_told(trials: Path) -> None:
     assert "the best may lie beyond (3 cases with a figure)" in shown
 
 
+def test_parameters_that_follow_from_a_range_do_not_split_it(tmp_path: Path) -> None:
+    """A test has hosts and tasks of a node; the range is over nodes and tasks."""
+    for tag, shapes in (("a", {(1, 2): 10, (2, 2): 19, (2, 4): 30}), ("b", {(4, 1): 20})):
+        cases = [
+            a_case(i, "md", parameters={"hosts": n, "per": per}, nodes=n, tasks=n * per)
+            for i, (n, per) in enumerate(shapes, 1)
+        ]
+        trial = Measuring(tmp_path, tag, cases, machine=tag)
+        for case, value in zip(cases, shapes.values(), strict=True):
+            trial.series(case, CREATE, steady(value, 5, 0.004))
+        trial.done()
+    (table,) = asked(tmp_path, "best", "a", "b", *RANGE)
+    assert set(table["along"]) == {"hosts", "per"}
+    assert [one["at"] for one in table["settings"]] == [
+        {"nodes": "2", "tasks": "8"},
+        {"nodes": "4", "tasks": "4"},
+    ]
+    done = ask(tmp_path, "compare", "a", "b", "--best-of", "nodes,tasks", "--format", "json")
+    (row,) = json.loads(done.out)["comparisons"][0]["rows"]
+    assert (row["verdict"], row["best_at"][0]["tried"]) == ("worse", 3)
+
+
 def test_names_of_a_range_are_known(trials: Path) -> None:
     for words, said in (
         (("--best-of", "stripes"), "--best-of stripes: is none of"),
