@@ -36,7 +36,8 @@ AXES: dict[str, list[Any]] = {
 
 def sweep(place: Workplace, **keys: Any) -> str:
     """Write a test and its tune.yaml; return the file's name."""
-    place.local(cores=1)
+    scratch = {"path": str(place.folder), "advertised": {"write": "10 GiB/s"}}
+    place.local(cores=1, file_systems={"scratch": scratch})
     first = {name: values[:1] for name, values in AXES.items()}
     run = {"walltime": "10s", "launcher": "none"}
     place.test("app", SCRIPT, parameters=first, metrics=METRICS, run=run)
@@ -87,6 +88,8 @@ def test_what_a_person_reads(swept: Workplace) -> None:
     assert "best write: clients=" in said and "best read: clients=" in said
     assert "write in % of the best: clients down, files across" in said
     assert "28 points; " in said and "MiB/s (n = " in said
+    assert "of advertised" in said
+    assert "scratch advertises write: 10 GiB/s = 10240 MiB/s" in said
     picture = swept.seatrial("advise", "t", "--format", "svg").out
     assert picture.startswith(("<svg", "<?xml"))
     assert "clients=64, files=one: no point ran" in picture

@@ -13,6 +13,7 @@ from statistics import median
 from msgspec import Struct
 
 from seatrial.decide.sweep import KNEE, PLATEAU, Sweep, SweepAnswer
+from seatrial.judge.promises import Promised
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import bindings_text
 from seatrial.model.test import Case
@@ -32,6 +33,8 @@ class SweptPoint(Struct, frozen=True):
     n: int
     figures: dict[str, float]
     node_hours: float | None
+    #: what was promised of the figures, by metric
+    promised: dict[str, Promised] = {}
 
     @property
     def name(self) -> str:

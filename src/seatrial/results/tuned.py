@@ -11,7 +11,7 @@ none.
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.execute.tuning import setting_of
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
+from seatrial.judge.promises import beside
 from seatrial.judge.statistics.significance import clean_runs_needed
 from seatrial.judge.statistics.two_samples import MAX_FACTOR
 from seatrial.lazy import np
@@ -37,9 +38,10 @@ from seatrial.model.policy import Limits, RaceRules
 from seatrial.model.test import Case
 from seatrial.model.tune_file import TOOLCHAIN, TuneFile
 from seatrial.results.job_lines import job_lines
+from seatrial.results.promises import promises_in
 from seatrial.results.selection import CasePair
 from seatrial.results.store.by_case import CaseRuns, excluded_of
-from seatrial.results.swept import Swept, SweptBest, ending_text, swept_of, told
+from seatrial.results.swept import Swept, SweptBest, SweptPoint, ending_text, swept_of, told
 from seatrial.units import count, listed, show_number, show_share, show_signed
 
 State = Literal[
@@ -192,8 +194,37 @@ def tuned(folder: TrialFolder) -> Tuned:
         untried=_untried(record, cases, tune),
         script=[] if found.advised is None else _script(record, cases[found.advised], tune),
         by_rounds=found.by_rounds,
-        swept=found.swept and replace(found.swept, skipped=_skipped(record)),
+        swept=found.swept and _completed(found.swept, record, folder, cases, seen.units),
     )
+
+
+def _completed(
+    swept: Swept,
+    record: Record,
+    folder: TrialFolder,
+    cases: Sequence[Case],
+    units: Mapping[str, str],
+) -> Swept:
+    """Return what a sweep found, with what is known by its trial."""
+    points = [_with_promises(point, folder, cases, units) for point in swept.points]
+    return replace(swept, skipped=_skipped(record), points=points)
+
+
+def _with_promises(
+    point: SweptPoint,
+    folder: TrialFolder,
+    cases: Sequence[Case],
+    units: Mapping[str, str],
+) -> SweptPoint:
+    """Return a point with what was promised of its figures."""
+    case = cases[point.number]
+    promises = promises_in(str(folder.path), case.test, case.id)
+    found = {
+        metric: promised
+        for metric, figure in point.figures.items()
+        if (promised := beside(promises, metric, figure, units.get(metric, "")))
+    }
+    return replace(point, promised=found)
 
 
 class _Seen(Struct):

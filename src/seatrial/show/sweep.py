@@ -14,6 +14,8 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from seatrial.errors import UsageError
+from seatrial.judge.promises import COLUMN, share_cell
+from seatrial.judge.promises import told as told_below
 from seatrial.model.identifiers import show
 from seatrial.results.swept import Swept, SweptBest, SweptPoint, ending_text, told, tried_text
 from seatrial.results.tuned import Tuned, cost_text, untried_text
@@ -48,7 +50,8 @@ def sweep_page(found: Tuned) -> Page:
 
 
 def _section(found: Tuned, swept: Swept, one: SweptBest) -> Section:
-    parts: list[Part] = [Items(list(told(swept, one))), _points(swept, one)]
+    advertised = told_below(point.promised.get(one.metric) for point in swept.points)
+    parts: list[Part] = [Items(list(told(swept, one))), _points(swept, one), *advertised]
     for sides, cells, marks in _surfaces(found, swept, one):
         parts += _surface(sides, cells, marks, one)
     return Section(one.metric, parts)
@@ -67,6 +70,7 @@ def _points(swept: Swept, one: SweptBest) -> Table:
         Column("tasks", "count", lambda point: point.tasks, spare=3),
         Column("n", "count", lambda point: point.n),
         Column("median", "number", lambda point: point.figures[one.metric], unit=one.unit),
+        Column(COLUMN, "share", lambda point: share_cell(point.promised.get(one.metric))),
         Column("of the best", "share", lambda point: one.of_best[point.number]),
         Column("node-hours", "number", lambda point: point.node_hours, spare=1),
         Column("", "state", partial(_state, one)),
