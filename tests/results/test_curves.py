@@ -206,18 +206,18 @@ awk -v s=$start -v r=$rate -v seed=$RANDOM 'BEGIN { srand(seed)
 
 
 def test_osu_in_two_places_from_the_runs_on(tmp_path: Path) -> None:
-    """A benchmark that prints OSU's form runs five times in each place."""
+    """A benchmark that prints OSU's form runs four times in each place."""
     place = Workplace(tmp_path)
     place.local()
     place.test("bcast", OSU, metrics={"from": "osu"}, parameters={"place": ["X", "Z"]})
-    assert place.run("--name", "osu1", "--repeat", "5").code == 0
-    out = place.seatrial("scaling", "osu1", "--x", "bytes").out
+    assert place.run("--name", "osu1", "--repeat", "4").code == 0
+    out = ask(place.trials, "scaling", "osu1", "--x", "bytes").out
     assert "bcast@plain: latency{benchmark=MPI Broadcast Latency} over bytes" in out
     assert "place=X is ahead up to 2 KiB, place=Z from 4 KiB: they cross near 2." in out
-    assert "best: place=X up to 2 KiB, place=Z from 4 KiB" in place.seatrial("best", "osu1").out
-    head = place.seatrial("runs", "--trial", "osu1", "--format", "csv").out.splitlines()[0]
+    assert "best: place=X up to 2 KiB, place=Z from 4 KiB" in ask(place.trials, "best", "osu1").out
+    head = ask(place.trials, "runs", "--trial", "osu1", "--format", "csv").out.splitlines()[0]
     assert re.findall(r"bytes=(\d+)", head) == [str(2**n) for n in range(17)]
-    over = place.seatrial("scaling", "osu1", "--x", "place").out
+    over = ask(place.trials, "scaling", "osu1", "--x", "place").out
     assert "bytes=1} is one of 17 figures; --metric names another" in over
 
 

@@ -140,6 +140,9 @@ def test_every_probe_runs_where_it_is_placed(place: Workplace, cluster: SlurmClu
     nodes = {cases[ran.case]: unfold(ran.nodes) for ran in place.events("axes", ScriptStarted)}
     first = cluster.node_names[0]
     assert nodes == {"Z": (first, cluster.node_names[1]), "X": (first, cluster.node_names[4])}
+    curves = place.seatrial("scaling", "axes", "--x", "bytes", "--metric", "bcast").out
+    assert "collectives" in curves and "bcast over bytes" in curves and "512 KiB" in curves
+    assert "place=Z" in curves and "place=X" in curves
 
 
 def test_the_tables_of_a_cray_xc(place: Workplace) -> None:
