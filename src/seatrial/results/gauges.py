@@ -33,7 +33,7 @@ def gauge_spans(history: TrialHistory, gauge: str, now: int) -> list[LevelSpan]:
     holds = round((history.gauge_holds.get(gauge, UNKNOWN) + LATE) * SECOND_NS)
     starts = [span.start for span in history.spans]
     readings = history.readings.get(gauge, [])
-    ends = [time for time, _ in readings[1:]] + [now]
+    ends = [*(time for time, _ in readings[1:]), *([now] if readings else [])]
     found: list[LevelSpan] = []
     last = 0  # time of the reading before
     for (time, value), following in zip(readings, ends, strict=True):
