@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.decide.throttle import LoadLimit, ThrottleState
-from seatrial.journal.events import GaugeRead
+from seatrial.journal.events import GaugeRead, PolicyChanged
 from seatrial.model.policy import Entry, Limits, Policy, ThrottleRule
 
 from .world import NS, START, World, a_run
@@ -57,7 +59,12 @@ class LoadedWorld(World):
 
 
 def world_of(
-    opens: list[float], kind: Any = "once", repeat: int = 6, others: Any = ((0, 0.0),), **more: Any
+    opens: list[float],
+    kind: Any = "once",
+    repeat: int = 6,
+    others: Any = ((0, 0.0),),
+    nodes: int = 16,
+    **more: Any,
 ) -> LoadedWorld:
     entries = [
         Entry(name=f"t{n}", opens=each, weight=1 / len(opens) if kind == "sustained" else 0)
@@ -67,7 +74,7 @@ def world_of(
         kind=kind,
         entries=entries,
         entry_of=list(range(len(opens))),
-        nodes=16,
+        nodes=nodes,
         duration=3000 if kind == "sustained" else 0,
         reserve=2 if kind == "sustained" else 0,
         throttles=[ThrottleRule(gauge="load", target=TARGET)],
@@ -97,7 +104,7 @@ def test_own_load_stays_below_the_target_and_all_runs_start_when_others_leave(
     others = [(0, 0.0), *sorted(changes), (1000, 0.0)]
     world = world_of(opens, others=others, seed=seed)
     world.go()
-    assert len(world.launches) - world.recalls == 6 * len(opens)
+    assert len(world.verdicts) == 6 * len(opens)
     levels = [load for _, load in others]
     assert world.most <= TARGET + max(levels) + 1e-9
     if max(levels) == 0:
@@ -111,6 +118,42 @@ def test_a_heavy_test_is_not_starved_by_light_ones_of_a_mix() -> None:
     assert world.most <= TARGET
     assert runs[0] >= 10, runs
     assert world.asked > 5, "the target is used"
+
+
+def test_what_was_recalled_and_what_ended_leaves_its_room() -> None:
+    """Runs wait for two nodes when others come; they are recalled, and made when others leave."""
+    world = world_of([1.0], repeat=20, nodes=2, others=[(0, 0.0), (70, 40.0), (200, 0.0)])
+    world.go()
+    assert world.recalls > 3
+    assert len(world.verdicts) == 20
+    (limit,) = world.conductor.state.admission.load_limits
+    assert limit.since == 0
+
+
+def test_a_target_that_a_change_brings_counts_what_is_in_flight() -> None:
+    world = world_of([1.0], repeat=20, nodes=2)
+    rule = world.policy.throttles[0]
+    world.first_policy = world.policy = replace(world.policy, throttles=[])
+    world.conductor = world._new()
+    state = world.conductor.state
+
+    def change() -> None:
+        world.policy = replace(world.policy, throttles=[rule])
+        world.note(PolicyChanged, parts={"throttles": [to_builtins(rule)]})
+        (limit,) = state.admission.load_limits
+        assert limit.since == len(state.in_flight) > 2, "no reading shows any of them"
+        world._read_gauge(rule)
+        (limit,) = state.admission.load_limits
+        assert limit.since == len(state.queued) > 0
+        raise Looked
+
+    world.at(30, change)
+    with pytest.raises(Looked):
+        world.go()
+
+
+class Looked(Exception):
+    """The test has seen what it wanted."""
 
 
 def test_a_run_counts_until_a_reading_can_have_its_load() -> None:
