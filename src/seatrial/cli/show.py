@@ -278,7 +278,7 @@ def _figures(
         promised.append(beside(promises, m.name, m.value, m.unit))
         reference = wanted.text if wanted else ""
         rows.add(m.name, value, m.better, reference, shown, share_cell(promised[-1]))
-    return "\n".join([str(rows), *map(folded, told(promised))])
+    return "\n".join([str(rows), *(folded(plain_line(words)) for words in told(promised))])
 
 
 def _files(trial: TrialRow, run: RunRow, case: CaseRow) -> list[Path]:

@@ -46,6 +46,8 @@ def folders_of(store: Store) -> dict[tuple[str, str], str]:
 def promises_in(folder: str, test: str, case: str) -> Promises:
     """Return what was promised of the metrics of a case, by its id; nothing where the trial in a
     folder cannot be read any more."""
+    if not folder:
+        return NOTHING
     try:
         changed = (Path(folder) / "trial.json").stat().st_mtime_ns
         span = int(time.monotonic() / FRESH_S)

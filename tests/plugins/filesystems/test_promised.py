@@ -124,7 +124,7 @@ def test_a_run_and_json_tell_what_was_promised(place: Workplace) -> None:
     (line,) = [line for line in done.out.splitlines() if line.startswith("write")]
     assert line.split() == ["write", "47120", "MiB/s", "higher", "98.8", "%"]
     assert "scratch advertises made: no share: its advertised figures are creates," in done.out
-    assert "nowhere advertises read: no share: its advertised figures are nothing" in done.out
+    assert "nowhere advertises read: no share: here has no file system of that name" in done.out
     record = json.loads(place.seatrial("show", "--last", "--format", "json").out)
     promised = {figure["name"]: figure.get("promised") for figure in record["metrics"]}
     assert promised["took"] is None and promised["made"]["share"] is None

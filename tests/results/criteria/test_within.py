@@ -117,7 +117,9 @@ def test_expected_may_be_the_reference() -> None:
     why = result(story, of="reference").reason
     assert why.startswith("there is no reference for elapsed of a")
     assert "bounds and no value" in result(story, reference("max: 4800"), of="reference").reason
-    assert "is in s, but" in result(story, reference("value: 1", "h"), of="reference").reason
+    in_hours = result(story, reference("value: 1.3333333", "h"), of="reference")
+    assert in_hours.state == "met" and "the reference 4800 s" in in_hours.reason
+    assert "is in s, but" in result(story, reference("value: 1", "MB"), of="reference").reason
 
 
 def test_the_verdict_performance_is_right_and_may_be_within() -> None:

@@ -92,6 +92,7 @@ def test_figures_against_references(tmp_path: Path, seatrial: Command) -> None:
     assert triad["better by"] == pytest.approx(-6.65)
     assert (found["copy"]["state"], found["copy"]["reference"]) == ("met", None)
     assert found["scale"]["state"] == "not met"
+    assert [found["scale"][key] for key in ("unit", "median", "reference")] == ["MB/s", 5, 5000]
     assert "5 MB/s = 0.005 GB/s is 99.9 % below its reference" in found["scale"]["why"]
     assert found["never"]["n"] == 0
     assert "neither is more specific" in found["add"]["why"]

@@ -72,7 +72,11 @@ def _asked(machine: Machine, system: str, name: str) -> Promise:
         return _promise(system, name, figures[name])
     if not system:
         return Promise(machine.machine, name, reason=NOT_KNOWN)
-    known = ", ".join(figures) or "nothing"
+    if system not in machine.file_systems:
+        known = ", ".join(machine.file_systems)
+        reason = f"{machine.machine} has no file system of that name; there are {known}"
+        return Promise(system, name, reason=reason)
+    known = ", ".join(figures) or "none"
     return Promise(system, name, reason=f"its advertised figures are {known}")
 
 
@@ -82,7 +86,7 @@ def check_test(test: Test, at: Location) -> None:
     asked: Mapping[str, str] = value_of(test, "advertised", dict)
     for metric, wanted in asked.items():
         system, slash, name = wanted.rpartition("/")
-        if not name.strip() or (slash and not system.strip()):
+        if not name.strip() or not wanted.isprintable() or (slash and not system.strip()):
             at.fault(f"{wanted!r} is no figure; write e.g. write, scratch/write or none", metric)
         if known is not None and metric not in known:
             remedy = suggest(metric, known) or f"there are {', '.join(sorted(known)) or 'none'}"

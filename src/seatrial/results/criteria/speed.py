@@ -620,9 +620,10 @@ def _expected(
         raise ValueError(f"there is no reference for {of}")
     if not reference.value:
         raise ValueError(f"the reference for {of} has bounds and no value")
-    if kinds and kinds != [reference.unit]:
+    alike = refs.in_unit(reference, kinds[0]) if kinds else reference
+    if alike is None or alike.value is None:
         raise ValueError(f"{of} is in {kinds[0]}, but its reference in {reference.unit}")
-    return ExpectedFigure(reference.value, reference.unit)
+    return ExpectedFigure(alike.value, alike.unit)
 
 
 def _expected_median(figures: Sequence[RecordedMetric], of: str) -> ExpectedFigure | None:

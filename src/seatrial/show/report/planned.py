@@ -277,8 +277,11 @@ def _row(view: TrialView, metric: str, group: NodeCases, one: Result) -> list[Ce
         return [one.subject, metric, "", one.n, None, None, "", None, one.state, reason]
     if reference is None:
         return None
-    unit = show_unit(reference.unit, "{}")
-    shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, reference.value, one.bound]
+    measured = group.figures(metric)
+    alike = refs.in_unit(reference, measured[0].unit) if measured else None
+    alike = alike or reference  # of another dimension: then there is no median, but a reason
+    unit = show_unit(alike.unit, "{}")
+    shown: list[Cell] = [one.subject, metric, unit, one.n, one.value, alike.value, one.bound]
     off = one.numbers.get(BETTER_BY)
     return [*shown, off if isinstance(off, int | float) else None, one.state, reason]
 
