@@ -147,10 +147,8 @@ def undo(plan: Path, paths: tuple[str, ...], owners: tuple[str, ...], as_json: b
     A file whose name was taken since stays aside, and is told; missing folders are made again.
     Exits 1 if a file was not put back.
     """
-    for path in paths:
-        if not path.startswith("/"):
-            raise UsageError(f"--path {path}: is not absolute; write it from / on")
-    wish = Wish(paths=paths, owners=[_uid(owner) for owner in owners], tell=tell)
+    whole = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - a link is not followed
+    wish = Wish(paths=whole, owners=[_uid(owner) for owner in owners], tell=tell)
     return _tell_done(plan, act.carry_out(plan, "undo", wish), as_json)
 
 

@@ -265,9 +265,10 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
             reasons.append(str(error))
     for reason in reasons:
         tell(reason)
-    classes = len(found.file.classes)
+    number = len(found.file.classes)
+    classes = "1 class" if number == 1 else f"{number} classes"
     click.echo(
-        f"{policy}: {count(len(found.file.roots), 'root')}, {classes} classes, "
+        f"{policy}: {count(len(found.file.roots), 'root')}, {classes}, "
         f"{count(len(lines), 'line')} on whitelists: {'not now' if reasons else 'ready'}"
     )
     return 1 if reasons else 0
