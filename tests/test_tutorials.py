@@ -68,6 +68,23 @@ def by_bash(place: Workplace, command: str) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+def as_printed(page: str, said: dict[str, str], folder: Path | None = None) -> int:
+    """Assert that commands said what stands below them, and return how many. ``folder``: where they
+    ran; on the page it is ``/me``, so that the columns of tables may have other widths.
+    """
+    printed = PRINTED.findall((DOCS / page).read_text())
+    for command, lines in printed:
+        text = said[command].replace(str(folder), "/me")
+        left = iter(text.splitlines() if folder is None else squeezed(text))
+        for line in lines.splitlines() if folder is None else squeezed(lines):
+            assert line.removeprefix("    ") in left, f"{command}: {line}\n{text}"
+    return len(printed)
+
+
+def squeezed(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
 def slower_with_one_thread(folder: Path) -> None:
     """Follow the first tutorial. The rate of two threads is noise on a full host."""
     folder.mkdir()
@@ -95,13 +112,22 @@ def test_a_first_tuning(tmp_path: Path) -> None:
 def test_first_questions_about_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     said = typed("first-usage.md", tmp_path)
-    printed = PRINTED.findall((DOCS / "first-usage.md").read_text())
-    assert len(printed) > 7
-    for command, lines in printed:
-        left = iter(said[command].splitlines())
-        for line in lines.splitlines():
-            assert line.removeprefix("    ") in left, f"{command}: {line}\n{said[command]}"
+    assert as_printed("first-usage.md", said) > 7
     assert "Usage of hopper in 2010" in (tmp_path / "hopper-2010.html").read_text()
+
+
+@pytest.mark.needs("mpicc")
+def test_a_first_file_system(tmp_path: Path) -> None:
+    said = typed("first-file-system.md", tmp_path)
+    assert as_printed("first-file-system.md", said, tmp_path) == 6
+    swept = next(text for command, text in said.items() if " io sweep " in command)
+    assert "best write: writers=" in swept and "best read: writers=" in swept, swept
+    found = said["seatrial filesystems"]
+    for figure, promised in (("write", "2 GB/s = 1907"), ("read", "4 GB/s = 3815")):
+        row = rf"^frost +scratch +{figure} +{promised} MiB/s +[\d.]+ [MG]iB/s +[\d.]+ % "
+        assert re.search(row, found, re.MULTILINE), found
+    left = {path.name for path in (tmp_path / "scratch" / "bob").iterdir()}
+    assert left == {"core.17", "out.nc"}
 
 
 @pytest.mark.needs("ssh-keygen")
