@@ -43,6 +43,7 @@ SCRIPTS = (
     "purge",
     "sinks",
     "sustained",
+    "sweep",
     "system_logs",
     "tune",
     "usage_charges",

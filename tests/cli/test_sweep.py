@@ -115,6 +115,8 @@ def test_a_limit_is_told_with_what_it_means(tmp_path: Path) -> None:
         ({"search": "race"}, "is for search: sweep"),
         ({"load": {"gauge": "osts", "below": 5}}, "has no gauge 'osts'"),
         ({"time": "2 weeks ago"}, "time"),
+        ({"blocks": {"rounds": 2}}, "is of a race"),
+        ({"axes": AXES | {"clients": [4, 2, 1]}}, "rising order, from small to large"),
     ],
 )
 def test_faults_have_place_and_remedy(tmp_path: Path, keys: dict[str, Any], said: str) -> None:

@@ -6,6 +6,7 @@ The Structs are the file's shape. What depends on the test and the machine is ch
 known (``trial.tuning``).
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -162,15 +163,23 @@ def _check_sweep(tune: TuneFile, at: Location) -> None:
                 at.fault(f"{name} stands there twice", "also", i)
         if 0 < tune.runs < LEAST_SWEPT:
             at.fault(f"{tune.runs} is too few; a sweep takes {LEAST_SWEPT} or more", "runs")
+        if at.given("blocks"):
+            at.fault("is of a race; a sweep chooses its blocks itself, leave it out", "blocks")
+        for name, values in tune.axes.items():
+            if not is_ordered(values) and all(_number(each) is not None for each in values):
+                at.fault("a sweep takes values in rising order, from small to large", "axes", name)
         return
     for key in filter(at.given, ("also", "runs", "time")):
         at.fault("is for search: sweep; leave it out, or write search: sweep", key)
 
 
 def is_ordered(values: Sequence[Scalar]) -> bool:
-    """Return whether the values of an axis are numbers, or sizes such as 64K, in rising order."""
+    """Return whether the values of an axis are numbers, or sizes such as 64K, in rising order. The
+    last one may be -1, which stands for all: of targets, for stripes."""
     numbers = [_number(each) for each in values]
     known = [each for each in numbers if each is not None]
+    if known[-1:] == [-1.0]:
+        known[-1] = math.inf
     return len(known) == len(numbers) and known == sorted(known)
 
 
