@@ -39,7 +39,7 @@ _SCREENING = 0.2  # of the runs, for the first block
 _BLOCKS = 16  # among which the other runs are divided
 _UPPER = 2.0  # deviations, of the upper bounds by which points are chosen
 _IMPROVES = 2.6  # deviations, of those by which it is asked whether any point may be better
-_LEAST_BLOCK = 3  # runs
+_LEAST_BLOCK = 3  # runs, for each metric
 _REPEATS = 3  # of the points that the answer names
 _RESERVED = 6  # runs for these
 _HOPELESS = 3  # failed points with one value of an axis, and none that passed
@@ -279,7 +279,8 @@ class Sweep:
         """Return the runs of the next block, 0 where a limit is reached."""
         rules, done = self.rules, sum(self.runs)
         reserved = min(_RESERVED * len(self.metrics), rules.runs // 5)
-        size = max(_LEAST_BLOCK, round((1 - _SCREENING) * rules.runs / _BLOCKS))
+        least = _LEAST_BLOCK * len(self.metrics)
+        size = max(least, round((1 - _SCREENING) * rules.runs / _BLOCKS))
         room = min(size, rules.runs - done - reserved)
         if room < 1:
             self.ending = "runs"

@@ -26,6 +26,8 @@ from seatrial.units import count, show_share
 
 MAX_ROWS = 12
 MAX_FAILED = 12
+NOISY = 0.12  # noise beyond what sweeps were measured with
+_NOISY = "too much to tell points apart: sweep while others use the file system less"
 MAX_REASONS = 6
 
 
@@ -79,7 +81,7 @@ def _points(swept: Swept, one: SweptBest) -> Table:
         columns,
         rows[:MAX_ROWS],
         total=len(rows),
-        remainder="are in --format csv",
+        remainder=", in --format csv",
         about="The share of the best is by the surface through all figures.",
     )
 
@@ -170,12 +172,13 @@ def _drawn(
 def _what_ran(found: Tuned, swept: Swept) -> Iterator[Part]:
     yield tried_text(swept)
     if swept.noise is not None:
-        yield f"noise of one figure: {show_share(swept.noise)}, by the surface"
+        noise = f"noise of one figure: {show_share(swept.noise)}, by the surface"
+        yield noise if swept.noise <= NOISY else Text(f"{noise}; {_NOISY}", "notice")
     failed = [each for each in found.settings if each.runs and each.cause]
     if failed:
         yield f"{count(len(failed), 'point')} failed or ended early, which counts as no figure:"
         shown = [f"{each.name}: {each.cause}" for each in failed[:MAX_FAILED]]
-        yield Items(shown, len(failed), "in --format csv")
+        yield Items(shown, len(failed), ", in --format csv")
     for reason, number in list(swept.skipped.items())[:MAX_REASONS]:
         yield f"not in the grid: {count(number, 'point')}: {reason}"
     left_out = [each for each in found.settings if each.state == "left out"]

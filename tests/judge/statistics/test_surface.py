@@ -37,6 +37,16 @@ def test_a_disturbed_run_counts_less() -> None:
     assert np.abs(fit.mean - TRUTH).max() < 0.175
 
 
+def test_large_noise_is_told() -> None:
+    """Figures that differ by factors at one point: the surface is no surer than they are."""
+    draws = np.random.default_rng(7)
+    settings = RAN * 3
+    figures = [*(TRUTH[settings] + draws.normal(0, 0.8, len(settings)))]
+    fit = Surface(LEVELS, [True, True]).fit(settings, figures, [1] * len(settings))
+    assert 0.4 <= fit.noise <= 1.2
+    assert (np.abs(fit.mean - TRUTH) < 3 * fit.deviation).all()
+
+
 def test_a_slow_block_is_told_from_slow_points() -> None:
     """Half of the points ran while the file system was 20 % slower; some ran in both blocks."""
     settings, blocks = RAN + RAN[:4], [1 + each % 2 for each in range(len(RAN))]

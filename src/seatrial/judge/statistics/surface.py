@@ -25,7 +25,8 @@ from seatrial.lazy import Floats, Ints, np
 _REACHES = (0.5, 1.0, 2.0, 4.0, 8.0)  # steps of the grid
 _LIKENESS = (0.0, 0.5, 0.8, 0.95)  # of two values of an axis without order
 _JOINT = (0.01, 0.1, 0.4, 1.0)  # variance of all axes together, beside that of each axis
-_NOISE = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.095, 0.11, 0.16)  # of one figure
+# standard deviations of one figure
+_NOISE = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.095, 0.11, 0.16, 0.25, 0.4, 0.7, 1.2)
 _BLOCK = (0.0, 2e-4, 1e-3, 4e-3)  # variances of a block
 _AXIS = (0.05, 0.2, 1.0, 4.0)  # variance of an axis, beside that of the figures
 _FREEDOM = 4.0  # of Student's t
