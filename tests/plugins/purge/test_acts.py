@@ -434,6 +434,19 @@ def test_what_lies_aside_expires(
     assert scratch.left() == {os.fsencode(paths[0]), os.fsencode(slot)}
 
 
+def test_a_plan_from_the_future_is_refused(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = scratch.file("ann/f", days=1)
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 365 * 86400 * 10**9)
+    plan = scratch.plan()
+    monkeypatch.undo()
+    with pytest.raises(UsageError, match="ages cannot be trusted"):
+        scratch.do(plan)
+    assert path.exists()
+
+
 def test_a_folder_for_what_is_aside_that_is_another_users_is_not_used(scratch: Scratch) -> None:
     path = scratch.file("ann/f")
     (scratch.root / ".seatrial-aside").mkdir(0o777)

@@ -28,6 +28,11 @@ FAULTS = {
     "classes: [{name: a, keep: true, users: [rooot]}]": "no user of this host; did you mean",
     "classes: [{name: a, keep: true, size: {above: 2, below: 2}}]": "no size between its bounds",
     "whitelist: [{folder: /sx/y}]": "whitelist[0].folder: /sx/y is below none of the roots (/s)",
+    "whitelist: [{folder: /s//a}]": "whitelist[0].folder: '/s//a' has an empty part",
+    "whitelist: [{folder: /s/./a}]": "whitelist[0].folder: '/s/./a' has an empty part",
+    "whitelist: [{files: /s/a/}]": "whitelist[0].files: '/s/a/' has an empty part",
+    "whitelist: [{files: 'a\\q'}]": "has \\q, which is no escape",
+    "classes: [{name: a, keep: true, files: [/x/y]}]": "/x/y is below none of the roots (/s)",
     "whitelist: [{who: me}]": "needs one of `folder` (/scratch/x) and `files`",
     "whitelist: [{files: a, until: soon}]": "until: 'soon' is not a date; write e.g. 2026-05-01",
     "whitelist_files: [none.yaml]": "none.yaml",
@@ -66,8 +71,18 @@ def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:
     (note,) = policy_of(tmp_path, f"{lines}none}}]").notes
     assert "purge.yaml:3:" in note
     assert "protects nothing now" in note
-    with pytest.raises(InvalidFiles, match="is a symbolic link, and protects nothing"):
-        policy_of(tmp_path, f"{lines}link}}]")
+    for hidden in ("link", "link/below", "link/*"):
+        with pytest.raises(InvalidFiles, match="passes a symbolic link, so that it fits nothing"):
+            policy_of(tmp_path, f"{lines}{hidden}}}]")
+    assert policy_of(tmp_path, f"{lines[: -len(f'folder: {tmp_path}/')]}files: {tmp_path}/link}}]")
+
+
+def test_faults_of_a_list_are_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "more.yaml").write_text("whitelist: [{files: /x}, {files: /y}]\n")
+    with pytest.raises(InvalidFiles) as caught:
+        policy_of(tmp_path, "roots: [/s]\nage: 9d\nwhitelist_files: [more.yaml]\n")
+    assert str(caught.value).count("nothing was done") == 1
+    assert str(caught.value).endswith("2 faults; nothing was done.")
 
 
 def test_lists_of_no_user_are_faults(tmp_path: Path) -> None:

@@ -337,3 +337,13 @@ def test_a_name_on_one_line_is_exact(name: bytes) -> None:
     shown = shown_name(name)
     assert shown.isprintable()
     assert name_shown(shown) == name
+
+
+def test_a_name_is_kept_as_it_is_shown(tmp_path: Path) -> None:
+    names = [b"a\nb", b"a\xff", b"a\\b", b"\x1b[2J", "ü\t".encode()]
+    lines = [
+        f"  - {{files: '/s/{shown_name(name).translate({91: '?'})}'}}\n" for name in names
+    ]  # a bracket begins a pattern
+    policy = policy_of(tmp_path, "roots: [/s]\nage: 30d\nwhitelist:\n" + "".join(lines))
+    found = ruled(policy, *(File(os.fsdecode(name)) for name in names))
+    assert [name.split()[0] for name in found] == ["whitelist"] * 5

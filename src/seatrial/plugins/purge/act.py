@@ -45,6 +45,7 @@ from seatrial.units import SECOND_NS
 
 Act = Literal["remove", "aside", "undo", "expire"]
 
+_SKEW_NS = 3600 * SECOND_NS  # by which clocks of hosts may differ
 _LOOK_S = 10.0  # between two looks at the calendar
 _LIES_ASIDE = b"ax"
 _AGAIN = b"\0ne"  # fates of entries that an act goes on with
@@ -257,6 +258,12 @@ def _require_allowed(plan: Plan, history: History, wish: Wish) -> Policy:
     if plan.header.rehearsed:
         raise UsageError(
             f"{plan.path}: it was planned with --now, as a rehearsal; plan without it to remove"
+        )
+    if plan.header.made_ns > time.time_ns() + _SKEW_NS:
+        made = shown_minute(plan.header.made_ns)
+        raise UsageError(
+            f"{plan.path}: was made at {made}, which is to come: a clock was or is wrong, so that "
+            "ages cannot be trusted; correct the clock, and plan again"
         )
     policy = _require_policy(plan, wish)
     names = {name.strip() for name in wish.consents if name.strip()}

@@ -121,6 +121,9 @@ def _check_pattern(text: str) -> None:
         pattern_of(text)
     except ValueError as error:
         raise ValueError(f"{text[:80]!r} {error}") from None
+    if text.startswith("/") and not {"", ".", ".."}.isdisjoint(text[1:].split("/")):
+        said = "has an empty part, `.` or `..`, so that it fits nothing"
+        raise ValueError(f"{text[:80]!r} {said}; write the plain path, e.g. /scratch/x")
 
 
 def _check_zone(name: str) -> None:
@@ -133,7 +136,7 @@ def _check_zone(name: str) -> None:
 def _check_folder(text: str) -> None:
     if not text.startswith("/") or ".." in text.split("/"):
         raise ValueError(f"{text[:80]!r} is no absolute path without `..`; write e.g. /scratch/x")
-    _check_pattern(text)
+    _check_pattern(text.removesuffix("/") or text)
 
 
 def _check_root(path: str) -> None:
@@ -356,7 +359,8 @@ class PurgeFile(FileModel, frozen=True):
 
 # ---- patterns ------------------------------------------------------------------------------------
 
-_GLOB = re.compile(r"\*\*|\*|\?|\[!?\]?[^\]/]*\]|\\.|.", re.DOTALL)
+_GLOB = re.compile(r"\*\*|\*|\?|\[!?\]?[^\]/]*\]|\\x[0-9a-fA-F]{2}|\\.|.", re.DOTALL)
+_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r"}  # as `purge show` writes names
 _LONGEST_PATTERN = 4096
 
 
@@ -400,7 +404,18 @@ def _translated(part: str) -> bytes:
         body = re.sub(rb"[\[\]\\^]", rb"\\\g<0>", os.fsencode(inside))
         return rb"[^/\x00" + body + b"]" if negated else b"[" + body + b"]"
     plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
+    if plain != part and plain.isalnum():
+        return re.escape(_escaped(plain))
     return re.escape(os.fsencode(plain))
+
+
+def _escaped(word: str) -> bytes:
+    """Return the byte that stands as an escape in a name that is shown. Raises ValueError."""
+    if len(word) == 3 and word != "x00":
+        return bytes([int(word[1:], 16)])
+    if word not in _ESCAPES:
+        raise ValueError(f"has \\{word}, which is no escape; a backslash itself is \\\\")
+    return _ESCAPES[word]
 
 
 def is_literal(pattern: str) -> bool:
@@ -529,7 +544,7 @@ def load_policy(path: Path) -> Policy:
         try:
             entries += load_exceptions(path.parent / name, file.roots)
         except InvalidFiles as error:
-            faults += str(error).splitlines()
+            faults += error.faults
     if faults:
         raise InvalidFiles(faults)
     if len(entries) > MAX_EXCEPTIONS:
@@ -702,8 +717,9 @@ def _check_classes(file: PurgeFile, location: Location) -> None:
         _check_age(each.age, file, at.inside("age"))
         _check_accounts(each.users, "user", at.inside("users"))
         _check_accounts(each.groups, "group", at.inside("groups"))
-        for j, folder in enumerate(each.folders):
-            _check_within(folder, file.roots, at.inside("folders", j))
+        for key in ("folders", "files"):
+            for j, pattern in enumerate(getattr(each, key)):
+                _check_within(pattern, file.roots, at.inside(key, j), folder=key == "folders")
         if each.size.bounds[0] > each.size.bounds[1]:
             at.fault("has no size between its bounds", "size")
         if not (each.folders or each.files or each.users or each.groups) and each.size == Sizes():
@@ -716,24 +732,27 @@ def _check_exception(rule: WhitelistLine, roots: Sequence[str], location: Locati
     if (rule.folder is None) == (rule.files is None):
         location.fault("needs one of `folder` (/scratch/x) and `files` ('*.sbatch')")
     for key in ("folder", "files"):
-        pattern = getattr(rule, key)
-        if pattern is not None and pattern.startswith("/"):
-            _check_within(pattern, roots, location.inside(key))
-    folder = rule.folder
-    if folder and is_literal(folder) and Path(folder).is_symlink():
-        text = "is a symbolic link, and protects nothing; name the folder that it leads to"
-        location.fault(f"{folder} {text}", "folder")
+        if (pattern := getattr(rule, key)) is not None:
+            _check_within(pattern, roots, location.inside(key), folder=key == "folder")
     if rule.owner is not None:
         _check_accounts([rule.owner], "user", location, "owner")
 
 
-def _check_within(pattern: str, roots: Sequence[str], location: Location) -> None:
-    """Add a fault for a path outside of the roots: it would do nothing, without a word."""
+def _check_within(pattern: str, roots: Sequence[str], location: Location, *, folder: bool) -> None:
+    """Add a fault for a path outside of the roots, or behind a link: it would do nothing, without a
+    word. A link itself can be a file that is named."""
+    if not pattern.startswith("/"):
+        return
     plain = re.split(r"[*?\[\\]", pattern)[0]
     known = plain.rstrip("/") if plain == pattern else plain.rpartition("/")[0]
     if roots and not any(is_below(known, r) or is_below(r, known or "/") for r in roots):
         text = f"{pattern} is below none of the roots ({', '.join(roots)})"
         location.fault(f"{text}; correct the path")
+        return
+    passed = known if folder or plain != pattern else known.rpartition("/")[0]
+    if passed and (real := os.path.realpath(passed)) != passed:
+        text = f"{pattern}: {passed} is or passes a symbolic link, so that it fits nothing"
+        location.fault(f"{text}; name the folder itself: {real}")
 
 
 def _check_accounts(
