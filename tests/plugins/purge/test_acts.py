@@ -21,7 +21,7 @@ from seatrial.errors import JournalError, SeatrialError, UsageError
 from seatrial.files import names_in
 from seatrial.journal.journal import Journal
 from seatrial.plugins.purge import act, files_program, in_python
-from seatrial.plugins.purge.act import Wish
+from seatrial.plugins.purge.act import History, Wish
 from seatrial.plugins.purge.files_program import Walk, open_root
 from seatrial.plugins.purge.plan_file import open_plan
 from seatrial.plugins.purge.policy import Policy
@@ -432,6 +432,25 @@ def test_what_lies_aside_expires(
     done = act.carry_out(plan, "expire", Wish())
     assert done.counts["r"] == 3 and done.counts["c"] == 1 and done.freed == 3 * 4096
     assert scratch.left() == {os.fsencode(paths[0]), os.fsencode(slot)}
+
+
+def test_each_file_has_the_time_at_which_it_was_told(scratch: Scratch) -> None:
+    back, away = scratch.file("ann/back"), scratch.file("ann/away")
+    plan = scratch.plan(aside="1d", times=["mtime"])
+    call = scratch.place.seatrial
+    scratch.do(plan)
+    scratch.undo(plan, back)
+    history = History(plan)
+    with open_plan(plan) as opened:
+        batch = next(opened.batches())
+    fates, times = history.fates_and_times(0, 2)
+    letters = fates.tobytes().decode()
+    told = dict(zip(batch.names, zip(letters, times.tolist(), strict=True), strict=True))
+    begun = [first.time for first, _ in history.acts]
+    assert told[b"away"][0] == "a" and begun[0] < told[b"away"][1] < begun[1]
+    assert told[b"back"][0] == "u" and told[b"back"][1] > begun[1]
+    assert "put back" in call("purge", "why", "p", str(back)).out.splitlines()[-1]
+    assert not away.exists()
 
 
 def test_a_plan_from_the_future_is_refused(

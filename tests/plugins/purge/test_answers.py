@@ -70,6 +70,7 @@ def test_an_administrator_answers_for_each_file(tmp_path: Path) -> None:
     why = place.json("why", "first", place.root / "bob/two\nlines")
     assert (why["rule"], why["in_plan"]) == ("default unwarned", True)
     assert why["path"] == f"{place.root}/bob/two\\nlines"
+    assert place.json("why", "first", f"{place.root}/bob/two\\nlines") == why  # as it is shown
     for path, fault in (
         ("/etc/passwd", "is below no root of the plan"),
         (place.root / "ann", "is a folder"),

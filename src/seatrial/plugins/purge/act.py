@@ -118,16 +118,15 @@ def open_journal(plan: Path) -> Iterator[Journal]:
 
 class History:
     """What the audit of a plan says so far. ``acts``: each with its end, None where it has none;
-    ``interrupted``: batches that were announced and have no answer; ``times``: when each batch had
-    its latest one; ``until_ns``: when what is aside may be removed."""
+    ``interrupted``: batches that were announced and have no answer; ``until_ns``: when what is
+    aside may be removed."""
 
     def __init__(self, plan: Path) -> None:
         self.acts: list[tuple[PurgeBegun, PurgeEnded | None]] = []
         self.interrupted: set[int] = set()
         self.until_ns = 0
-        self.times: dict[int, int] = {}
         self.freed = 0
-        self._letters: dict[int, list[tuple[str, str]]] = {}
+        self._letters: dict[int, list[tuple[str, PurgeBatchEnded]]] = {}
         reading = read(journal_of(plan))
         for event in reading:
             self._add(event)
@@ -145,8 +144,7 @@ class History:
             self.interrupted.add(event.batch)
         elif isinstance(event, PurgeBatchEnded) and self.begun is not None:
             self.interrupted.discard(event.batch)
-            self._letters.setdefault(event.batch, []).append((self.begun.act, event.letters))
-            self.times[event.batch] = event.time
+            self._letters.setdefault(event.batch, []).append((self.begun.act, event))
             self.freed += event.freed
         elif isinstance(event, PurgeEnded) and self.begun is not None:
             self.acts[-1] = self.begun, event
@@ -172,16 +170,22 @@ class History:
     def fates(self, batch: int, entries: int) -> Any:
         """Return the letter of each entry of a batch, an array of bytes; 0 where there is none
         yet."""
+        return self.fates_and_times(batch, entries)[0]
+
+    def fates_and_times(self, batch: int, entries: int) -> tuple[Any, Any]:
+        """Return beside the letters when each was told, in ns; 0 where there is none yet."""
         fates = np.zeros(entries, dtype=np.uint8)
-        for act, text in self._letters.get(batch, ()):
-            letters = _unpacked(text)
+        times = np.zeros(entries, dtype=np.int64)
+        for act, event in self._letters.get(batch, ()):
+            letters = _unpacked(event.letters)
             if len(letters) != entries:
                 raise SeatrialError(f"the audit of batch {batch} is of another plan")
             # what is not put back, or not removed, stays where it was
             known = {"undo": b"ug", "expire": b"rb"}.get(act)
             new = letters != ord("-") if known is None else np.isin(letters, list(known))
             fates[new] = letters[new]
-        return fates
+            times[new] = event.time
+        return fates, times
 
 
 def _packed(letters: bytes) -> str:

@@ -223,27 +223,27 @@ def audit(plan: Path, files: bool, fate: str | None, as_json: bool) -> int:
             return 0
         counts: Counter[str] = Counter()
         for batch in opened.batches():
-            counts.update(_letters(batch, history))
+            counts.update(letter for letter, _ in _fates(batch, history))
     _print_audit(plan, history, counts, as_json)
     return 0
 
 
-def _letters(batch: Batch, history: History) -> Iterator[str]:
-    """Yield the letter of each entry of a batch that the plan takes."""
-    fates = history.fates(batch.number, len(batch)).tolist()
-    for letter, taken in zip(fates, batch.entries["take"].tolist(), strict=True):
-        if taken:
-            yield chr(letter) if letter else "n"
+def _fates(batch: Batch, history: History) -> Iterator[tuple[str, int]]:
+    """Yield of each entry of a batch that the plan takes the letter, and when it was told."""
+    fates, times = history.fates_and_times(batch.number, len(batch))
+    taken = batch.entries["take"] == 1
+    for letter, moment in zip(fates[taken].tolist(), times[taken].tolist(), strict=True):
+        yield chr(letter) if letter else "n", moment
 
 
 def _lines(plan: Plan, history: History, fate: str | None) -> Iterator[str]:
     for batch in plan.batches():
         root = os.fsencode(plan.header.roots[batch.root].path)
-        moment = history.times.get(batch.number, 0) / SECOND_NS
-        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(moment)) if moment else "-"
         chosen = batch.only(batch.entries["take"] == 1) if len(batch) else batch
-        for letter, path in zip(_letters(batch, history), chosen.paths, strict=True):
+        for (letter, moment), path in zip(_fates(batch, history), chosen.paths, strict=True):
             if fate in (None, letter):
+                local = time.localtime(moment / SECOND_NS)
+                when = time.strftime("%Y-%m-%dT%H:%M:%S", local) if moment else "-"
                 yield f"{letter} {when} {shown_name(root + b'/' + path)}"
 
 

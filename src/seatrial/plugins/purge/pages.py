@@ -11,6 +11,7 @@ are read only where single files, or folders below the first ones, are asked for
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 import stat
@@ -33,7 +34,7 @@ from seatrial.plugins.purge.events import PurgeBatchEnded, PurgeBegun, PurgeEnde
 from seatrial.plugins.purge.mail import Recipient, owner_shown, policy_of, rules_of
 from seatrial.plugins.purge.plan_file import Batch as PlanBatch
 from seatrial.plugins.purge.plan_file import Plan, made, open_plan
-from seatrial.plugins.purge.rules import DAY_NS, Rule, Rules, shown_name
+from seatrial.plugins.purge.rules import DAY_NS, Rule, Rules, name_shown, shown_name
 from seatrial.show.draw import svg
 from seatrial.show.draw.plots import Bar, bars
 from seatrial.show.page import Cell, Chart, Column, Link, Page, Section, Table, Text
@@ -511,23 +512,25 @@ def find(plan: Plan, root: int, path: bytes) -> Found | None:
 def why_page(plan: Plan, asked: str, fate: Callable[[Found], str] | None = None) -> Page:
     """Return why a plan takes or keeps a file. ``fate``: what an act did with it. Raises
     UsageError."""
-    path = os.fsencode(os.path.abspath(asked))  # noqa: PTH100 - a link is not followed
-    root, below = _below(plan, path)
-    found = find(plan, root, below)
-    now = _entry_now(plan, root, path, below)
-    if found is None and now is None:
-        remedy = "write the path as the file system has it; `purge show --by file` names some"
-        raise UsageError(f"{shown_name(path)}: is not in the plan, and not there; {remedy}")
+    path, found, now = _looked_up(plan, asked)
     rules = rules_of(plan)
+    answer = ""
     if found is not None:
         number = int(found.entry["rule"])
         told = _told_of_planned(rules, number, found, now)
         if fate is not None and (words := fate(found)):
             told.append(words)
+        answer = f"{rules.table[number].words}. {' '.join(told[1:])}".rstrip(" .")
     else:
         assert now is not None
         number = int(rules.judge(now.batch)[0])
-        told = _told_of_kept(plan, rules, number)
+        elsewhere = _is_elsewhere(plan, now, path)
+        told = _told_of_kept(plan, rules, number, elsewhere)
+        answer = (
+            told[-1].rstrip(".")
+            if elsewhere or rules.table[number].takes
+            else rules.table[number].words
+        )
     rule = rules.table[number]
     shown = found or now
     assert shown is not None
@@ -547,10 +550,35 @@ def why_page(plan: Plan, asked: str, fate: Callable[[Found], str] | None = None)
             Section("", [Text(line) for line in told]),
             Section("", [_times_table(rules, found, now)]),
         ],
-        summary=f"{shown_name(path)} is {state} by the plan {plan.path.name}: {rule.words}.",
+        summary=f"{shown_name(path)} is {state} by the plan {plan.path.name}: {answer}.",
         records=lambda: record,
         lines=lambda: _lines([record | {"told": " ".join(told)}]),
     )
+
+
+def _looked_up(plan: Plan, asked: str) -> tuple[bytes, Found | None, Found | None]:
+    """Return a path, written as it is or as it is shown, with its entry in the plan and now. Raises
+    UsageError where there is none."""
+    whole = os.fsencode(os.path.abspath(asked))  # noqa: PTH100 - a link is not followed
+    ways = [whole]
+    with contextlib.suppress(ValueError):
+        ways.append(name_shown(os.fsdecode(whole)))
+    for path in ways:
+        root, below = _below(plan, path)
+        found, now = find(plan, root, below), _entry_now(plan, root, path, below)
+        if found is not None or now is not None:
+            return path, found, now
+    remedy = "write the path as the file system has it; `purge show --by file` names some"
+    raise UsageError(f"{shown_name(whole)}: is not in the plan, and not there; {remedy}")
+
+
+def _is_elsewhere(plan: Plan, now: Found, path: bytes) -> bool:
+    """Return whether a file lies on another file system than its root."""
+    root = plan.header.roots[now.batch.root].path
+    try:
+        return os.lstat(path).st_dev != os.lstat(root).st_dev
+    except OSError:
+        return False
 
 
 def _below(plan: Plan, path: bytes) -> tuple[int, bytes]:
@@ -587,21 +615,24 @@ def _told_of_planned(rules: Rules, number: int, found: Found, now: Found | None)
     told = [f"The plan {verb}. Rule {rule.name}: {rule.words}."]
     if now is None:
         told.append("It is not there now.")
-    elif _changed(found, now):
+    elif _changed(rules, found, now):
         told.append("It has changed since the plan was made: it stays.")
     return told
 
 
-def _changed(found: Found, now: Found) -> bool:
-    names = ("ino", "size", "mtime", "ctime", "atime", "uid")
+def _changed(rules: Rules, found: Found, now: Found) -> bool:
+    """Return whether an act would leave it; atime counts where the policy goes by it."""
+    names = {"ino", "size", "mtime", "ctime", "uid", *rules.policy.file.clocks}
     before, after = found.entry, now.entry
     return any(before[name] != after[name] for name in names)
 
 
-def _told_of_kept(plan: Plan, rules: Rules, number: int) -> list[str]:
+def _told_of_kept(plan: Plan, rules: Rules, number: int, elsewhere: bool) -> list[str]:
     """Return what is said of a file that the plan does not name."""
     rule = rules.table[number]
     told = ["The plan does not name it, so it stays. What follows is of the file as it is now."]
+    if elsewhere:
+        return [*told, "It lies on another file system than the root, which is not entered."]
     if not rule.takes and rule.kind != "warning":
         return [*told, f"Rule {rule.name}: {rule.words}."]
     file = policy_of(plan).file

@@ -97,10 +97,11 @@ def why(plan: Path, path: str, form: str) -> int:
 def _fate(plan: Plan, found: pages.Found) -> str:
     """Return what became of an entry by the act of a plan; "" if there was none yet."""
     history = act.History(plan.path)
-    letter = int(history.fates(found.batch.number, len(found.batch))[found.place])
+    fates, times = history.fates_and_times(found.batch.number, len(found.batch))
+    letter = int(fates[found.place])
     if not letter or chr(letter) not in act.FATES:
         return ""
-    when = show_clock(history.times[found.batch.number])
+    when = show_clock(int(times[found.place]))
     return f"What became of it ({when}): {act.FATES[chr(letter)]}."
 
 
