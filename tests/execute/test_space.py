@@ -29,8 +29,10 @@ case "$1 ${@: -1}" in
   echo "filesystem_summary:    36000000000      400     7340032   1% /s" ;;
 "getstripe "*wide*) echo -1 ;;
 "getstripe "*) echo 1 ;;
-"quota "*quota*) echo "     /s 1048576* 0 4194304 - 5 0 0 -" ;;
-"quota "*) echo "     /s 1048576 0 0 - 5 0 0 -" ;;
+"quota "*unread*) echo 'cannot get quota: No route to host' >&2; exit 1 ;;
+"quota "*none*) echo 'Unexpected quotactl error: Operation not supported' >&2; exit 1 ;;
+"quota "*quota*) printf '%s\n                ' "${@: -1}"; echo "1048576* 0 4194304 - 5 0 0 -" ;;
+"quota "*) echo "     ${@: -1} [1048576] 0 0 - 5 0 0 -" ;;
 *) exit 2 ;;
 esac
 """
@@ -75,6 +77,8 @@ ASKED: dict[tuple[str, str, str, str | int], str] = {
     ("lustre-wide", "3G", "3G", "default"): "",
     ("lustre-quota", "3G", "1G", "default"): "",
     ("lustre-quota", "4G", "1G", "default"): "4.0 GiB wanted; the quota leaves 3.0 GiB",
+    ("lustre-unread", "1M", "1M", "default"): "cannot be asked: lfs quota: cannot get quota: No ",
+    ("lustre-none", "1G", "1G", "default"): "",
     ("lustre-broken", "1M", "1M", "default"): "cannot be asked: lfs df: lfs df: cannot reach",
 }
 

@@ -18,7 +18,7 @@ LFS_SECONDS = 60
 _ASK = rf"""
 seatrial_lfs() {{ timeout {LFS_SECONDS} lfs "$@" -- "$path"; }}
 seatrial_lustre() {{ # of $path, for a file of $1 bytes over $2 stripes: sets answer and told
-  local file=$1 stripes=$2 table uuid free least='' targets=0 used limit left
+  local file=$1 stripes=$2 table uuid free least='' targets=0 quota used limit left
   table=$(seatrial_lfs df 2>&1) || {{ answer="unknown lfs df: $table"; return; }}
   while read -r uuid _ _ free _; do
     case $uuid in *-OST*_UUID) ;; *) continue ;; esac
@@ -33,10 +33,13 @@ seatrial_lustre() {{ # of $path, for a file of $1 bytes over $2 stripes: sets an
   file=$(((file + stripes - 1) / stripes))
   told+=$'\n'"targets $targets"$'\n'"fullest $least"$'\n'"part $file"
   [ "$file" -le "$least" ] || answer=refused
-  read -r _ used _ limit _ < <(seatrial_lfs quota -q -u "$UID" 2> /dev/null)
-  used=${{used//[!0-9]/}} limit=${{limit//[!0-9]/}}
-  [ "${{limit:-0}}" -gt 0 ] || return 0
-  left=$(((limit - ${{used:-0}}) * 1024)) told+=$'\n'"quota $left"
+  quota=$(seatrial_lfs quota -q -u "$UID" 2>&1) || case $quota in *ot\ supported*) return 0 ;; esac
+  # lfs puts a path of more than 15 characters on a line of its own
+  read -r -d '' used _ limit _ <<< "${{quota#*"$path"}}" || :
+  used=${{used//[]*[]/}} limit=${{limit//[]*[]/}}
+  case $used:$limit in :* | *: | *[!0-9:]*) answer="unknown lfs quota: $quota"; return ;; esac
+  [ "$limit" -gt 0 ] || return 0
+  left=$(((limit - used) * 1024)) told+=$'\n'"quota $left"
   [ "$left" -ge "$wanted" ] || answer=refused
 }}
 seatrial_space() {{
