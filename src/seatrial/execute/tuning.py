@@ -167,9 +167,23 @@ def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
                 at.fault(f"advances together with others ({', '.join(group)}: zip)", key, name)
     if test.only_builds:
         at.fault(f"{test.name} has no run; name a test that has one", "test")
-    for i, name in enumerate(tune.also):
-        _direction(name, test, at, "also", i)
+    _others(tune, test, at)
     return tune.better or _direction(tune.metric, test, at, "metric")
+
+
+def _others(tune: TuneFile, test: Test, at: Location) -> dict[str, Better]:
+    """Return the further figures of a sweep with their directions: where the test does not say it,
+    the one that the file gives."""
+    found: dict[str, Better] = {}
+    for i, name in enumerate(tune.also):
+        own = test.metrics.get(name)
+        is_told = isinstance(own, Metric) and own.better != "none"
+        is_known = isinstance(own, Metric) or figure_names([test]) is None
+        if tune.better and is_known and not is_told:
+            found[name] = tune.better
+        else:
+            found[name] = _direction(name, test, at, "also", i)
+    return found
 
 
 def _direction(name: str, test: Test, at: Location, *key: str | int) -> Better:
@@ -406,10 +420,10 @@ def _rules_of_sweep(
     """Return the rules of a sweep. Each setting of its grid counts as one run."""
     runs = tune.runs or int(tune.cost.fraction * len(cases) + 1e-9)
     if runs < LEAST_SWEPT and not tune.runs:
+        share = f"{show_share(tune.cost.fraction)} of {count(len(cases), 'setting')}"
         at.fault(
-            f"{show_share(tune.cost.fraction)} of {count(len(cases), 'setting')} are {runs} runs, "
-            f"and a sweep takes {LEAST_SWEPT} or more: write runs: {max(LEAST_SWEPT, len(cases))}, "
-            "or more values of the axes",
+            f"{share} are {count(runs, 'run')}, and a sweep takes {LEAST_SWEPT} or more: write "
+            f"runs: {max(LEAST_SWEPT, len(cases))}, or more values of the axes",
             "cost",
         )
     return replace(
@@ -419,7 +433,7 @@ def _rules_of_sweep(
         runs=runs,
         ordered=[is_ordered(values) for values in tune.axes.values()],
         sizes=[(case.nodes, case.tasks) for case in cases],
-        others={name: _direction(name, test, at, "also", i) for i, name in enumerate(tune.also)},
+        others=_others(tune, test, at),
         seconds=tune.time.seconds,
     )
 

@@ -92,6 +92,16 @@ def test_axes_follow_from_the_machine_and_the_recipe(place: Workplace) -> None:
     assert rehearsed.code == 0 and "18 settings of writes" in rehearsed.out  # transfer <= block
 
 
+def test_a_recipe_whose_outputs_name_its_figures(place: Workplace) -> None:
+    target = place.folder / "fio.yaml"
+    line = ["io", "sweep", "scratch", "-m", str(place.machine), "--recipe", "fio"]
+    done = place.seatrial(*line, "--axis", "block=16M", "--max-runs", "8", "--write", str(target))
+    assert done.code == 0, done.said
+    tuning = yaml.safe_load(target.read_text())
+    assert (tuning["metric"], tuning["also"], tuning["better"]) == ("write", ["read"], "higher")
+    assert tuning["parameters"]["block"] == "16M" and "writers" in tuning["axes"]
+
+
 def test_it_waits_for_production_and_names_what_takes_too_much(place: Workplace) -> None:
     """Nothing starts while the gauge is high; settings above the limit of space never run."""
     asked = ["--axis", "block=1M,8M", "--axis", "transfer=64K", "--space", "8M", "--max-runs", "6"]

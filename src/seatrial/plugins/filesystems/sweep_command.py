@@ -30,8 +30,17 @@ from seatrial.units import bytes_of, listed, share_of, show_bytes, span_of
 ALIASES = {"nodes": "hosts", "tasks": "writers"}
 """What people say, and the parameters of the recipes."""
 
-METRICS = ("write", "read", "write_max", "read_max", "best")
-"""Figures by which a recipe is swept, the first ones that it has; at most a write and a read."""
+METRICS = ("write", "read")
+"""Figures by which a recipe is swept, those of them that it has."""
+
+OF_RECIPES = {
+    "elbencho": METRICS,
+    "fio": METRICS,
+    "ior": ("write_max", "read_max"),
+    "h5write": ("best",),
+    "ncwrite": ("best",),
+}
+"""The rates of recipes that ship and whose files do not name them: their outputs do."""
 
 TRANSFERS = ["64K", "256K", "1M", "4M", "16M"]
 _SUITES = ("probes", "io")
@@ -58,6 +67,11 @@ def io() -> None:
     help="Values to try, such as nodes=1,2,4,8; one value: no axis. May be repeated.",
 )
 @click.option("--metric", default="", metavar="NAME[,NAME]", help="Figures; default: write, read.")
+@click.option(
+    "--better",
+    type=click.Choice(["higher", "lower"]),
+    help="Direction of the figure, where the test does not say it.",
+)
 @click.option("--budget", default="25%", show_default=True, help="Most runs, of the whole grid.")
 @click.option("--max-runs", type=click.IntRange(min=4), help="Most runs, in place of a share.")
 @click.option("--time", "most_time", metavar="TIME", help="Most time of all runs, such as 2h.")
@@ -165,11 +179,12 @@ def tuning_of(
     fixed = {name: each[0] for name, each in values.items() if len(each) == 1}
     axes = {name: each for name, each in values.items() if len(each) > 1}
     fixed |= _where(test, file_system, path)
-    varied = [name for name, each in test.parameters.items() if name not in (*axes, *fixed)]
-    fixed |= {name: _first(name, test) for name in varied}
+    others = {name: _listed(name, test) for name in test.parameters if name not in (*axes, *fixed)}
+    fixed |= {name: each[0] for name, each in others.items() if each}
     if not axes:
         raise UsageError("nothing to sweep: each axis has one value; give --axis nodes=1,2,4")
     metric, *also = _metrics(test, limits["metric"])
+    better = "higher" if metric in OF_RECIPES.get(test.name, ()) else None
     tuning: dict[str, Any] = {
         "tune": f"{test.name} on {file_system}",
         "about": f"Sweep of {file_system} ({path}) by {test.name}",
@@ -178,6 +193,7 @@ def tuning_of(
         "search": "sweep",
         "metric": metric,
         "also": also,
+        "better": limits["better"] or better,
         "axes": axes,
         "parameters": fixed,
         "where": ["size(transfer) <= size(block)"] * _has(test, "transfer", "block"),
@@ -254,14 +270,6 @@ def _listed(name: str, test: Test) -> list[Scalar]:
     return list(values) if isinstance(values, list) else []
 
 
-def _first(name: str, test: Test) -> Scalar:
-    """Return one value of a parameter that is no axis."""
-    values = _listed(name, test)
-    if not values:
-        raise UsageError(f"{test.name} has several values of {name}; give --axis {name}=VALUE")
-    return values[0]
-
-
 def _where(test: Test, name: str, path: str) -> dict[str, Scalar]:
     """Return the parameters that bring a test to a file system."""
     if "directory" in test.parameter_names:
@@ -282,10 +290,13 @@ def _metrics(test: Test, asked: str) -> list[str]:
     """Return the figures that are swept."""
     if asked:
         return [name.strip() for name in asked.split(",") if name.strip()]
-    known = [name for name in METRICS if name in test.metrics] if test.metrics else []
-    found = [name for name in known if name in METRICS[:2]] or known[:2]
+    found = [name for name in METRICS if name in test.metrics]
+    found = found or [*OF_RECIPES.get(test.name, ())]
     if not found:
-        raise UsageError(f"{test.name} does not tell its figures before it runs; give --metric")
+        raise UsageError(
+            f"{test.name} does not tell its figures before it runs; give --metric NAME, and "
+            "--better higher or lower"
+        )
     return found
 
 
