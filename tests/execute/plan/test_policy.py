@@ -184,6 +184,19 @@ def test_copies_of_decks_on_targets_leave_less_space_for_those_of_runs(place: Pl
     assert part.policy.caps.bytes == {"scratch": 1000 - 2 * 300}
 
 
+def test_a_target_declared_loads_and_gauges_that_are_read(place: PlanPlace) -> None:
+    written = (
+        "- component: c\n  throttles: [{gauge: load, target: -4}]\n  gauges: [load]\n"
+        "  tests: {small: {loads: {load: 3}, opens: 9}, wide: {opens: 5}}\n"
+        "  criteria: [{criterion: gauge, gauge: load, at_most: 8}]\n"
+    )
+    policy = place.part(written).policy
+    rule = resolved.ThrottleRule(gauge="load", target=-4, settle=60)
+    assert (policy.throttles, policy.sampled, policy.gauges) == ([rule], ["load"], ["load"])
+    assert [entry.load_on("load") for entry in policy.entries] == [3, 5]
+    assert [entry.load_on("other") for entry in policy.entries] == [9, 5]
+
+
 def test_stagger_throttles_exclusion_and_watch(place: PlanPlace) -> None:
     written = (
         "  stagger: {starts: 3, per: 2m}\n"

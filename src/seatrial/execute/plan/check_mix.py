@@ -375,7 +375,7 @@ def _loads(running: ComponentInPhase, name: str) -> None:
         if not load and gauge not in part.loads:
             text = f"declares nothing for the target of gauge {gauge}; give {name} opens, "
             location.fault(f"{text}loads: {{{gauge}: NUMBER}}, or io: light")
-        elif load > target:
+        elif load > target >= 0:  # a gauge that reads below 0 may leave room for it
             text = f"one run adds {load:g} to gauge {gauge}, whose target is {target:g}: none "
             key = ("loads", gauge) if gauge in part.loads else ("opens",)
             location.fault(f"{text}would ever start", *key)
