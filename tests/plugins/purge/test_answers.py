@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.journal.journal import Journal, read
 from seatrial.plugins.purge.events import PurgeWarned, PurgeWarning
-from seatrial.plugins.purge.rules import name_shown
+from seatrial.plugins.purge.names import name_shown
 from tests.plugins.purge.owners import ANN, BOB, FILES, NAMES, NOBODY, Scratch
 from tests.show.web.served import Served
 

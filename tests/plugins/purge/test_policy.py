@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,6 +13,7 @@ import pytest
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.plugins.purge.policy import load_policy, mount_options
 from tests.plugins.purge.batches import policy_of
+from tests.programs import Workplace
 
 FAULTS = {
     "roots: [scratch]\nage: 9d": "roots[0]: 'scratch' is no plain absolute path",
@@ -32,6 +35,13 @@ FAULTS = {
     "whitelist: [{folder: /s/./a}]": "whitelist[0].folder: '/s/./a' has an empty part",
     "whitelist: [{files: /s/a/}]": "whitelist[0].files: '/s/a/' has an empty part",
     "whitelist: [{files: 'a\\q'}]": "has \\q, which is no escape",
+    "whitelist: [{folder: '/s/\\x2e./a'}]": "has an empty part, `.` or `..`",
+    "whitelist: [{folder: 's/a'}]": "'s/a' is no absolute path",
+    "whitelist: [{files: '/s/a\\x2fb'}]": "has \\x2f or \\x00, which no name has",
+    "whitelist: [{files: '[[:digit:]]*'}]": "in brackets there are ASCII characters",
+    "whitelist: [{files: '[ü]*'}]": "in brackets there are ASCII characters",
+    "whitelist: [{files: '*.{c,h}'}]": "has braces, which are plain here",
+    "whitelist: [{files: 'a\\'}]": "which is no escape",
     "classes: [{name: a, keep: true, files: [/x/y]}]": "/x/y is below none of the roots (/s)",
     "whitelist: [{who: me}]": "needs one of `folder` (/scratch/x) and `files`",
     "whitelist: [{files: a, until: soon}]": "until: 'soon' is not a date; write e.g. 2026-05-01",
@@ -63,18 +73,52 @@ def test_each_fault_has_its_place_and_a_remedy(tmp_path: Path) -> None:
 
 
 def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:
-    real = tmp_path / "real"
-    real.mkdir()
-    (tmp_path / "link").symlink_to(real)
-    lines = f"roots: [{tmp_path}]\nage: 9d\nwhitelist: [{{folder: {tmp_path}/"
-    assert policy_of(tmp_path, f"{lines}real}}]").notes == ()
-    (note,) = policy_of(tmp_path, f"{lines}none}}]").notes
-    assert "purge.yaml:3:" in note
-    assert "protects nothing now" in note
-    for hidden in ("link", "link/below", "link/*"):
-        with pytest.raises(InvalidFiles, match="passes a symbolic link, so that it fits nothing"):
-            policy_of(tmp_path, f"{lines}{hidden}}}]")
-    assert policy_of(tmp_path, f"{lines[: -len(f'folder: {tmp_path}/')]}files: {tmp_path}/link}}]")
+    place = Workplace(tmp_path)
+    root = tmp_path / "scratch"
+    (root / "real" / "b\nk").mkdir(parents=True)
+    (root / "link").symlink_to(root / "real")
+    (root / "b\\k").mkdir()
+    (root / "b\\k" / "link").symlink_to(root / "real")
+    (root / "f").touch()
+
+    odd = {
+        "folder: ROOT/none": "ROOT/none is no folder; the line protects nothing now",
+        "folder: ROOT/f": "ROOT/f is no folder; the line protects nothing now",
+        "folder: 'ROOT/n*'": "fits no folder; the line protects nothing now",
+        "folder: 'ROOT/*'": "fits 1 symbolic link (ROOT/link): what is behind it is not protected",
+        "folder: 'ROOT/rea[l]/*'": "protects no files in ROOT/rea[l] itself",
+        "files: ROOT/g": "ROOT/g fits nothing; the line protects nothing now",
+        "files: ROOT/real": "fits 1 folder (ROOT/real): as `files` it protects nothing below",
+    }
+    fine = ["folder: ROOT/real", "folder: 'ROOT/real/b\\nk/'", "files: ROOT/link",
+            "files: 'ROOT/?'", "folder: 'ROOT/**/b'", "folder: ROOT/f, until: 2001-01-01",
+            ]  # fmt: skip
+    faults = {
+        "folder: ROOT/link": "passes a symbolic link, so that it fits nothing; name the folder",
+        "folder: ROOT/link/below": "name the folder itself: ROOT/real",
+        "folder: 'ROOT/link/*'": "passes a symbolic link",
+        "files: 'ROOT/b\\\\k/link/x'": "passes a symbolic link",
+    }
+
+    def told(lines: Iterable[str], *words: str) -> str:
+        text = "".join(f"  - {{{line}}}\n" for line in lines).replace("ROOT", str(root))
+        (tmp_path / "more.yaml").write_text(f"whitelist:\n{text}")
+        return " ".join(place.seatrial("purge", *words).err.split())
+
+    top = f"roots: [{root}]\nage: 9d\nwhitelist_files: [more.yaml]\n"
+    (tmp_path / "purge.yaml").write_text(top)
+    for words in (("check", "purge.yaml"), ("plan", "purge.yaml", "-o", "./p")):
+        said = told([*odd, *fine], *words)
+        for number, words_of in enumerate(odd.values(), 2):
+            part = said.partition(f"more.yaml:{number}: ")[2].partition("more.yaml:")[0]
+            assert words_of.replace("ROOT", str(root)) in part, said
+        over = 2 + len(odd) + len(fine) - 1
+        assert f"expired: more.yaml:{over}" in said
+        assert len(re.findall("more.yaml:", said)) == len(odd) + 2  # 'ROOT/*' has two notes
+    said = told(faults, "check", "purge.yaml")
+    for number, fault in enumerate(faults.values(), 2):
+        assert f"more.yaml:{number}: whitelist[{number - 2}]" in said
+        assert fault.replace("ROOT", str(root)) in said, said
 
 
 def test_faults_of_a_list_are_counted_once(tmp_path: Path) -> None:

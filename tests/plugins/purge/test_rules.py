@@ -14,8 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.plugins.purge.amounts import Limits, Sums, Volume
+from seatrial.plugins.purge.names import (
+    as_plain,
+    check_pattern,
+    name_shown,
+    pattern_of,
+    plain_of,
+    shown_name,
+)
 from seatrial.plugins.purge.policy import Policy, load_policy
-from seatrial.plugins.purge.rules import Rules, name_shown, shown_name
+from seatrial.plugins.purge.rules import Rules
 from tests.plugins.purge.batches import NOW, File, batch_of, policy_of
 
 
@@ -297,9 +305,11 @@ def _below(file: File, pattern: str) -> bool:
     parts = ["/s", *file.path.split("/")[:-1]]
     for i in range(1, len(parts) + 1):
         path, slashes = "/".join(parts[:i]), pattern.count("/")
-        if fnmatch.fnmatchcase(path, pattern.replace("**", "*")) and (
-            "**" in pattern or path.count("/") == slashes
-        ):
+        if "**" in pattern:  # some folders, or none
+            texts = pattern.replace("**", "*"), pattern.replace("**/", "")
+            if any(fnmatch.fnmatchcase(path, text) for text in texts):
+                return True
+        elif fnmatch.fnmatchcase(path, pattern) and path.count("/") == slashes:
             return True
     return False
 
@@ -339,11 +349,47 @@ def test_a_name_on_one_line_is_exact(name: bytes) -> None:
     assert name_shown(shown) == name
 
 
+@given(st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name))
+def test_a_name_that_is_shown_is_a_pattern_of_it(name: bytes) -> None:
+    for each in (name, b"[" + name + b"]", b"*" + name + b"\\[a-z]\xff\n"):
+        path = b"/" + each.replace(b"/", b"|")
+        shown = shown_name(path)
+        try:
+            check_pattern(shown)
+        except ValueError:
+            continue  # told, with its remedy
+        assert plain_of(as_plain(shown)) == path
+        if plain_of(shown) is not None:
+            assert pattern_of(shown).fullmatch(path)
+        assert pattern_of(as_plain(shown)).fullmatch(path)
+
+
 def test_a_name_is_kept_as_it_is_shown(tmp_path: Path) -> None:
-    names = [b"a\nb", b"a\xff", b"a\\b", b"\x1b[2J", "ü\t".encode()]
-    lines = [
-        f"  - {{files: '/s/{shown_name(name).translate({91: '?'})}'}}\n" for name in names
-    ]  # a bracket begins a pattern
+    names = [b"a\nb", b"a\xff", b"a\\b", b"\x1b[2J", "ü\t".encode(), b"core[1]", b"a*[b]?\x01"]
+    lines = [f"  - {{files: '/s/{shown_name(name)}'}}\n" for name in names]
+    lines += [f"  - {{folder: '/s/{shown_name(name)}.d'}}\n" for name in names]
     policy = policy_of(tmp_path, "roots: [/s]\nage: 30d\nwhitelist:\n" + "".join(lines))
-    found = ruled(policy, *(File(os.fsdecode(name)) for name in names))
-    assert [name.split()[0] for name in found] == ["whitelist"] * 5
+    texts = [os.fsdecode(name) for name in names]
+    files = [*(File(text) for text in texts), *(File(f"{text}.d/deep/f") for text in texts)]
+    assert [name.split()[0] for name in ruled(policy, *files)] == ["whitelist"] * 14
+
+
+def test_patterns_fit_what_those_of_a_shell_do(tmp_path: Path) -> None:
+    for pattern, fits, fits_not in (
+        ("/s/**/keep/f", "keep/f a/keep/f a/b/keep/f", "xkeep/f a/keep/g"),
+        ("/s/a?", "ab aü", "a abc a/"),
+        ("/s/[!a]x", "bx üx", "ax"),
+        ("/s/\\*\\[1\\?", "*[1?", "a[1b"),
+    ):
+        policy = policy_of(
+            tmp_path, f"roots: [/s]\nage: 30d\nwhitelist: [{{files: '{pattern}'}}]\n"
+        )
+        for files, rule in ((fits, "whitelist"), (fits_not, "default")):
+            for name in files.split():
+                assert ruled(policy, File(name))[0].split()[0] == rule, (pattern, name)
+    for folder in ("/s/a/", "/s/a/**"):
+        policy = policy_of(
+            tmp_path, f"roots: [/s]\nage: 30d\nwhitelist: [{{folder: '{folder}'}}]\n"
+        )
+        found = ruled(policy, File("a/f"), File("a/b/f"), File("ab/f"))
+        assert [name.split()[0] for name in found] == ["whitelist", "whitelist", "default"]

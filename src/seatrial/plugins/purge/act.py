@@ -37,10 +37,10 @@ from seatrial.plugins.purge.events import (
 )
 from seatrial.plugins.purge.files_program import Hands, OpenRoot, hands, open_root, tell_way
 from seatrial.plugins.purge.in_python import ASIDE_NAME, Answer, Deed
+from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.open_files import OpenFiles
 from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan
 from seatrial.plugins.purge.policy import Policy, load_policy
-from seatrial.plugins.purge.rules import shown_name
 from seatrial.units import SECOND_NS
 
 Act = Literal["remove", "aside", "undo", "expire"]
@@ -241,7 +241,7 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
         time=journal.now(),
         act=act,
         plan=plan.end.sha256,
-        consents=list(wish.consents),
+        consents=_people(wish.consents),
         operator=account(),
         paths=list(wish.paths),
         owners=list(wish.owners),
@@ -263,14 +263,8 @@ def _require_allowed(plan: Plan, history: History, wish: Wish) -> Policy:
         raise UsageError(
             f"{plan.path}: it was planned with --now, as a rehearsal; plan without it to remove"
         )
-    if plan.header.made_ns > time.time_ns() + _SKEW_NS:
-        made = shown_minute(plan.header.made_ns)
-        raise UsageError(
-            f"{plan.path}: was made at {made}, which is to come: a clock was or is wrong, so that "
-            "ages cannot be trusted; correct the clock, and plan again"
-        )
     policy = _require_policy(plan, wish)
-    names = {name.strip() for name in wish.consents if name.strip()}
+    names = _people(wish.consents)
     if len(names) < policy.file.consents:
         raise UsageError(
             f"{plan.path}: would remove {plan.end.taken} entries; {policy.file.consents} must "
@@ -284,8 +278,20 @@ def _require_allowed(plan: Plan, history: History, wish: Wish) -> Policy:
     return policy
 
 
+def _people(names: Sequence[str]) -> list[str]:
+    """Return names, each person once: Ann is ann."""
+    plain = [" ".join(name.split()) for name in names]
+    return list({name.casefold(): name for name in reversed(plain) if name}.values())[::-1]
+
+
 def _require_policy(plan: Plan, wish: Wish) -> Policy:
     """Return the policy of a plan, which must be what it was, and allow an act now."""
+    if max(plan.header.made_ns, plan.header.now_ns) > time.time_ns() + _SKEW_NS:
+        made = shown_minute(plan.header.made_ns)
+        raise UsageError(
+            f"{plan.path}: was made at {made}, which is to come: a clock was or is wrong, so that "
+            "ages cannot be trusted; correct the clock, and plan again"
+        )
     policy = load_policy(Path(plan.header.policy_path))
     if policy.digest != plan.header.policy_sha256:
         raise UsageError(

@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.lazy import Bools, Indices, Ints, np
-from seatrial.plugins.purge.rules import CAP, DAY_NS, GOAL, HOUR_NS, Batch, Rules, shown_name
+from seatrial.plugins.purge.names import shown_name
+from seatrial.plugins.purge.rules import CAP, DAY_NS, GOAL, HOUR_NS, Batch, Rules
 from seatrial.units import show_bytes
 
 # ---- the goal and the caps -----------------------------------------------------------------------

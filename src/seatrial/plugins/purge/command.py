@@ -18,11 +18,11 @@ from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.plugins.purge import act
 from seatrial.plugins.purge.act import FATES, Done, History, Wish
+from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import BATCH, Batch, Plan, PlanEnd, new_plan, open_plan
 from seatrial.plugins.purge.planning import PlanMade, PlanOptions, make_plan
 from seatrial.plugins.purge.policy import load_policy, user_id
 from seatrial.plugins.purge.reading_commands import COMMANDS, PLAN
-from seatrial.plugins.purge.rules import shown_name
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import SECOND_NS, show_bytes

@@ -28,6 +28,7 @@ from seatrial.execute import c_programs
 from seatrial.files import open_folder
 from seatrial.plugins.purge import in_python
 from seatrial.plugins.purge.in_python import Answer, Deed
+from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import (
     Batch,
     BlockDamaged,
@@ -35,7 +36,6 @@ from seatrial.plugins.purge.plan_file import (
     read_block,
     skip_block,
 )
-from seatrial.plugins.purge.rules import shown_name
 
 SOURCE = Path(__file__).parent / "purge_files.c"
 WITHOUT_PROGRAM = "SEATRIAL_PURGE_IN_PYTHON"

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from seatrial.files import names_in
 from seatrial.lazy import np
+from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import (
     LINK,
     OTHER,
@@ -24,7 +25,6 @@ from seatrial.plugins.purge.plan_file import (
     RootSeen,
     made,
 )
-from seatrial.plugins.purge.rules import shown_name
 
 ASIDE_NAME = b".seatrial-aside"
 """The folder below a root of what was moved aside. It is not walked."""

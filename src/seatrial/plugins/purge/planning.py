@@ -39,6 +39,7 @@ from seatrial.plugins.purge.plan_file import (
 )
 from seatrial.plugins.purge.policy import Policy, is_below, mount_options
 from seatrial.plugins.purge.rules import Rules
+from seatrial.units import SECOND_NS
 
 _MOST_LINKED = 4_000_000  # inodes with several names that are counted
 _JOINED = 64  # small batches that are joined at once
@@ -90,7 +91,7 @@ def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
         seen = [first.walk(root, number) for number, root in enumerate(roots)]
         writer = stack.enter_context(create_plan(path, header))
         end = _second_pass(first, writer, options.batch)
-        end = _with(end, seen, [*policy.notes, *end.notes])
+        end = _with(end, seen, [*policy.notes, *policy.expired(now_ns / SECOND_NS), *end.notes])
         writer.close(end)
     return PlanMade(header, end)
 

@@ -1,22 +1,20 @@
 """What may be purged, when, and who is told before: ``purge.yaml`` and the lists of exceptions.
 
-    policy = load_policy(Path("purge.yaml"))
-    policy.file.roots               # ["/scratch"]
-    policy.exceptions               # the whitelist: of purge.yaml, of its files and of owners
-    policy.faults_now(time.time(), trials)  # why nothing may be removed now
-
-Patterns are those of a shell: ``*`` and ``?`` stop at a slash, ``**`` does not. One without a slash
-is of a name, one that begins with a slash is of a whole path. They are bytes, as names of files
-are, and are searched in time linear in the name, as owners may write them.
+policy = load_policy(Path("purge.yaml"))
+policy.file.roots               # ["/scratch"]
+policy.exceptions               # the whitelist: of purge.yaml, of its files and of owners
+policy.faults_now(time.time(), trials)  # why nothing may be removed now
 """
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import hashlib
 import os
 import pwd
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -24,7 +22,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
-import re2
 from msgspec import Meta
 
 from seatrial.errors import InvalidFiles, UsageError, suggest
@@ -43,11 +40,23 @@ from seatrial.model.file_model import (
     from_written,
 )
 from seatrial.model.moments import day_of
+from seatrial.plugins.purge.names import (
+    Finder,
+    Fitting,
+    TooMany,
+    as_plain,
+    check_pattern,
+    folder_pattern,
+    is_literal,
+    plain_start,
+    shown_name,
+)
 from seatrial.results import notes
 from seatrial.units import (
     FAR_FUTURE_NS,
     SECOND_NS,
     bytes_of,
+    count,
     seconds,
     share_of,
     show_seconds,
@@ -118,12 +127,9 @@ class Hours(Quantity):
 
 def _check_pattern(text: str) -> None:
     try:
-        pattern_of(text)
+        check_pattern(text)
     except ValueError as error:
         raise ValueError(f"{text[:80]!r} {error}") from None
-    if text.startswith("/") and not {"", ".", ".."}.isdisjoint(text[1:].split("/")):
-        said = "has an empty part, `.` or `..`, so that it fits nothing"
-        raise ValueError(f"{text[:80]!r} {said}; write the plain path, e.g. /scratch/x")
 
 
 def _check_zone(name: str) -> None:
@@ -134,9 +140,9 @@ def _check_zone(name: str) -> None:
 
 
 def _check_folder(text: str) -> None:
-    if not text.startswith("/") or ".." in text.split("/"):
-        raise ValueError(f"{text[:80]!r} is no absolute path without `..`; write e.g. /scratch/x")
-    _check_pattern(text.removesuffix("/") or text)
+    if not text.startswith("/"):
+        raise ValueError(f"{text[:80]!r} is no absolute path; write e.g. /scratch/x")
+    _check_pattern(folder_pattern(text))
 
 
 def _check_root(path: str) -> None:
@@ -206,6 +212,11 @@ class WhitelistLine(FileModel, frozen=True, rename={"reason": "why"}):
     @property
     def words(self) -> str:
         return str(self.folder or self.files)
+
+    @property
+    def pattern(self) -> str:
+        """The pattern that is meant, of folders or of files."""
+        return folder_pattern(self.folder) if self.folder else str(self.files)
 
 
 class WhitelistFile(FileModel, frozen=True):
@@ -357,72 +368,6 @@ class PurgeFile(FileModel, frozen=True):
         return ZoneInfo(self.time_zone) if self.time_zone else None
 
 
-# ---- patterns ------------------------------------------------------------------------------------
-
-_GLOB = re.compile(r"\*\*|\*|\?|\[!?\]?[^\]/]*\]|\\x[0-9a-fA-F]{2}|\\.|.", re.DOTALL)
-_ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r"}  # as `purge show` writes names
-_LONGEST_PATTERN = 4096
-
-
-def pattern_of(text: str) -> Any:
-    """Return the compiled pattern of names or paths, as bytes. Raises ValueError."""
-    return compiled(glob_source(text))
-
-
-def glob_source(text: str) -> bytes:
-    """Return the regular expression of a shell pattern: it never matches a byte 0. Raises
-    ValueError."""
-    if not text.strip():
-        raise ValueError("is empty; write e.g. '*.core'")
-    if "\0" in text or len(text) > _LONGEST_PATTERN:
-        raise ValueError("is no pattern: it is too long, or has a byte 0")
-    if "/" in text and not text.startswith("/"):
-        raise ValueError("is neither a name nor a whole path; begin it with /")
-    return b"".join(map(_translated, _GLOB.findall(text)))
-
-
-def compiled(source: bytes) -> Any:
-    """Return a compiled regular expression of bytes. Raises ValueError."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # any bytes, each a character
-    options.log_errors = False
-    options.never_nl = False
-    options.max_mem = 64 << 20
-    try:
-        return re2.compile(source, options)
-    except re2.error as error:
-        raise ValueError(f"is no pattern: {error}") from None
-
-
-def _translated(part: str) -> bytes:
-    """Return the regular expression of a part of a shell pattern."""
-    known = {"**": rb"[^\x00]*", "*": rb"[^/\x00]*", "?": rb"[^/\x00]"}
-    if part in known:
-        return known[part]
-    if part.startswith("[") and len(part) > 2:
-        negated, inside = part[1] == "!", part[1:-1].removeprefix("!")
-        body = re.sub(rb"[\[\]\\^]", rb"\\\g<0>", os.fsencode(inside))
-        return rb"[^/\x00" + body + b"]" if negated else b"[" + body + b"]"
-    plain = part[1:] if part.startswith("\\") and len(part) > 1 else part
-    if plain != part and plain.isalnum():
-        return re.escape(_escaped(plain))
-    return re.escape(os.fsencode(plain))
-
-
-def _escaped(word: str) -> bytes:
-    """Return the byte that stands as an escape in a name that is shown. Raises ValueError."""
-    if len(word) == 3 and word != "x00":
-        return bytes([int(word[1:], 16)])
-    if word not in _ESCAPES:
-        raise ValueError(f"has \\{word}, which is no escape; a backslash itself is \\\\")
-    return _ESCAPES[word]
-
-
-def is_literal(pattern: str) -> bool:
-    """Return whether a pattern has nothing but plain characters."""
-    return not re.search(r"[*?\[\\]", pattern)
-
-
 # ---- loading -------------------------------------------------------------------------------------
 
 
@@ -505,6 +450,14 @@ class Policy(NamedTuple):
             said.setdefault(uid, []).append(fault)
         return said
 
+    def expired(self, now: float) -> list[str]:
+        """Return, as one sentence, the lines of whitelists that are over; none where there are
+        none."""
+        today = self.today(now)
+        places = [each.place for each in (*self.exceptions, *self.owned) if each.expired(today)]
+        more = " ..." if len(places) > 10 else ""
+        return [f"expired: {', '.join(places[:10])}{more}"] if places else []
+
     def today(self, now: float) -> date:
         return datetime.fromtimestamp(now, self.file.zone).date()
 
@@ -555,7 +508,9 @@ def load_policy(path: Path) -> Policy:
     if file.owner_lists:
         owned, faulty = _owner_lists(path.parent / file.owner_lists, file)
     place = str(path.absolute())
-    return Policy(file, place, tuple(entries), tuple(owned), faulty, tuple(_notes(entries)))
+    today = datetime.now(file.zone).date()
+    odd = tuple(_notes([*entries, *owned], today))
+    return Policy(file, place, tuple(entries), tuple(owned), faulty, odd)
 
 
 def _require_own(path: Path) -> None:
@@ -622,12 +577,44 @@ def _uid(rule: WhitelistLine) -> int | None:
     return None if rule.owner is None else user_id(rule.owner)
 
 
-def _notes(entries: Sequence[Entry]) -> Iterator[str]:
+def _notes(entries: Sequence[Entry], today: date) -> Iterator[str]:
     """Yield what is odd about exceptions, and no fault."""
+    finder = Finder()
     for entry in entries:
-        folder = entry.rule.folder
-        if folder and is_literal(folder) and not Path(folder).is_dir():
-            yield f"{entry.place}: {folder} is no folder; the line protects nothing now"
+        pattern = entry.rule.pattern
+        if entry.expired(today):
+            continue
+        if pattern != pattern.strip():
+            yield f"{entry.place}: {pattern!r} begins or ends with a space, as a name must then"
+        if pattern.startswith("/"):
+            with contextlib.suppress(TooMany):
+                found = finder.found(pattern) or finder.found(as_plain(pattern))
+                yield from (f"{entry.place}: {note}" for note in _odd(entry.rule, found))
+
+
+def _odd(rule: WhitelistLine, found: Sequence[Fitting]) -> Iterator[str]:
+    """Yield what is odd about what a line fits now."""
+    links = [shown_name(each.path) for each in found if stat.S_ISLNK(each.mode)]
+    folders = [shown_name(each.path) for each in found if stat.S_ISDIR(each.mode)]
+    if rule.folder:
+        if not folders:
+            what = "fits no folder" if not is_literal(rule.pattern) else "is no folder"
+            yield f"{rule.words} {what}; the line protects nothing now"
+        if links:
+            yield (
+                f"{rule.words} fits {count(len(links), 'symbolic link')} ({links[0]}): what is "
+                "behind it is not protected; name the folder itself"
+            )
+        if rule.pattern.endswith("/*"):
+            above = rule.pattern.removesuffix("/*")
+            yield f"{rule.words} protects no files in {above} itself; write {above} to do so"
+    elif folders:
+        yield (
+            f"{rule.words} fits {count(len(folders), 'folder')} ({folders[0]}): as `files` it "
+            "protects nothing below; write `folder`"
+        )
+    elif not found:
+        yield f"{rule.words} fits nothing; the line protects nothing now"
 
 
 # ---- accounts ------------------------------------------------------------------------------------
@@ -743,16 +730,17 @@ def _check_within(pattern: str, roots: Sequence[str], location: Location, *, fol
     word. A link itself can be a file that is named."""
     if not pattern.startswith("/"):
         return
-    plain = re.split(r"[*?\[\\]", pattern)[0]
-    known = plain.rstrip("/") if plain == pattern else plain.rpartition("/")[0]
+    text = folder_pattern(pattern) if folder else pattern
+    start = plain_start(text)
+    known = os.fsdecode(start)
     if roots and not any(is_below(known, r) or is_below(r, known or "/") for r in roots):
-        text = f"{pattern} is below none of the roots ({', '.join(roots)})"
-        location.fault(f"{text}; correct the path")
+        fault = f"{pattern} is below none of the roots ({', '.join(roots)})"
+        location.fault(f"{fault}; correct the path")
         return
-    passed = known if folder or plain != pattern else known.rpartition("/")[0]
+    passed = start if folder or not is_literal(text) else start.rpartition(b"/")[0]
     if passed and (real := os.path.realpath(passed)) != passed:
-        text = f"{pattern}: {passed} is or passes a symbolic link, so that it fits nothing"
-        location.fault(f"{text}; name the folder itself: {real}")
+        fault = f"{shown_name(passed)} is or passes a symbolic link, so that it fits nothing"
+        location.fault(f"{pattern}: {fault}; name the folder itself: {shown_name(real)}")
 
 
 def _check_accounts(

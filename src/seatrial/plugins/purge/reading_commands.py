@@ -254,9 +254,8 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
     for uid, fault in found.faulty_lists.items():
         tell(f"all files of {mail.owner_shown(uid)} are kept, as their list has a fault: {fault}")
     lines = (*found.exceptions, *found.owned)
-    expired = [each.place for each in lines if each.expired(found.today(now))]
-    if expired:
-        tell(f"expired: {', '.join(expired[:10])}{' ...' if len(expired) > 10 else ''}")
+    for line in found.expired(now):
+        tell(line)
     reasons = found.faults_now(now, folders.trials)
     for root in found.file.roots:
         try:

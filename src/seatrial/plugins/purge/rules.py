@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from typing import Any, Literal, NamedTuple, Protocol
 
 from seatrial.lazy import Bools, Indices, Ints, np
+from seatrial.plugins.purge.names import (
+    as_plain,
+    compiled,
+    folder_pattern,
+    glob_source,
+    is_literal,
+    pattern_of,
+    plain_of,
+)
 from seatrial.plugins.purge.policy import (
     Entry,
     Policy,
     PurgeClass,
-    compiled,
-    glob_source,
     group_id,
-    is_literal,
-    pattern_of,
     user_id,
 )
 from seatrial.units import SECOND_NS
@@ -284,7 +288,7 @@ def _class_of(rule: PurgeClass, table: list[Rule]) -> _Class:
         (1 << 62) if rule.age is None else round(rule.age.seconds * SECOND_NS),
         _ids(rule.users, user_id),
         _ids(rule.groups, group_id),
-        _Folders([(each, 0) for each in rule.folders]),
+        _Folders([(folder_pattern(each), 0) for each in rule.folders]),
         _Files([(each, 0) for each in rule.files]),
         *numbers,
     )
@@ -332,9 +336,9 @@ class _Folders:
     written counts, plain paths before patterns."""
 
     def __init__(self, patterns: _Numbered) -> None:
-        plain = [(text.rstrip("/"), number) for text, number in patterns]
-        self._literal = {os.fsencode(t): n for t, n in reversed(plain) if is_literal(t)}
-        self._globs = [(pattern_of(t), n) for t, n in plain if not is_literal(t)]
+        plain = [(plain_of(text), number) for text, number in patterns]
+        self._literal = {p: n for p, n in reversed(plain) if p is not None}
+        self._globs = [(pattern_of(t), n) for t, n in patterns if not is_literal(t)]
 
     def numbers(self, folders: Sequence[bytes]) -> Ints:
         """Return for each folder, as a whole path, the number of the pattern that fits; -1 for
@@ -427,7 +431,12 @@ class _Whitelist:
             folders, files = lines.setdefault(entry.uid, ([], []))
             if not entry.expired(today):
                 chosen = files if entry.rule.folder is None else folders
-                chosen.append((entry.rule.words, number))
+                text = entry.rule.pattern
+                # a name as it is shown keeps that very name, too
+                chosen += [
+                    (text, number),
+                    *([] if is_literal(text) else [(as_plain(text), number)]),
+                ]
         self._lines = {uid: _Lines(_Folders(f), _Files(n)) for uid, (f, n) in lines.items()}
 
     def keeps_folder(self, folder: bytes) -> bool:
@@ -464,45 +473,3 @@ def _rule_of(entry: Entry) -> Rule:
     return Rule(
         name, False, f"{entry.place}: {rule.words}" + (f" ({words})" if words else ""), "whitelist"
     )
-
-
-# ---- names ---------------------------------------------------------------------------------------
-
-
-def shown_name(name: bytes) -> str:
-    """Return the name of a file as one line that tells it exactly: a backslash, control characters
-    and bytes that are not UTF-8 are written as C does (``\\n``, ``\\x1b``)."""
-    text = name.decode(errors="surrogateescape")
-    if text.isprintable() and "\\" not in text:
-        return text
-    return "".join(map(_shown_character, text))
-
-
-def _shown_character(character: str) -> str:
-    code = ord(character)
-    if character == "\\":
-        return "\\\\"
-    if 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code - 0xDC00:02x}"
-    if character.isprintable():
-        return character
-    known = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    return known.get(character) or "".join(f"\\x{b:02x}" for b in character.encode())
-
-
-def name_shown(text: str) -> bytes:
-    """Return the bytes of a name that `shown_name` wrote. Raises ValueError."""
-    return _ESCAPE.sub(_unescaped, os.fsencode(text))
-
-
-_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    word = match[1]
-    if word[:1] == b"x" and len(word) == 3:
-        return bytes([int(word[1:], 16)])
-    known = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"\\": b"\\"}
-    if word not in known:
-        raise ValueError(f"\\{word.decode(errors='replace')} is no escape; see `purge show`")
-    return known[word]
