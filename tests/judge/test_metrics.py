@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seatrial.journal.events import MetricRecorded
 from seatrial.judge import search
-from seatrial.judge.formats import formats
+from seatrial.judge.formats import find_format, formats
 from seatrial.judge.metrics import faults_of_metrics, figure_names, measure, reduced
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
 from seatrial.model.decoding import typed
@@ -171,11 +171,9 @@ def test_an_output_that_is_not_the_formats(tmp_path: Path) -> None:
 
 
 def test_every_format_is_a_parser() -> None:
-    import importlib
-
     assert "stream" in formats()
     for name in formats():
-        parse = importlib.import_module(f"seatrial.judge.outputs.{name}").parse
+        parse = find_format(name).module.parse
         for text in ("", "\0", "hello\n" * 100):
             with pytest.raises(ValueError, match=r".{10}"):
                 parse(text)
