@@ -103,7 +103,7 @@ def sweep(
     rehearse: bool,
     **limits: Any,
 ) -> None:
-    """Sweep nodes, tasks, sizes and stripes of a file system, until nothing improves.
+    """Sweep nodes, tasks, sizes and stripes until nothing improves.
 
     NAME is a file system of the machine file, or a folder on one. Few points of the grid run, from
     small to large: those that may be best by all that ran. It tells the best point, the plateau,
