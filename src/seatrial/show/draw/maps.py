@@ -197,7 +197,7 @@ def _cpu(use: CpuUse, x: float, y: float, width: float) -> list[Markup]:
 # surface_map([[0.5, None], [0.8, 1.0]], sides, title="...")
 
 
-_CELL_WIDTH: Final = 64  # at most
+_CELL_WIDTH: Final = 88  # at most: "100 cheapest" fits
 _CELL_HEIGHT: Final = 26
 _ROW_NAMES: Final = 84
 _DARK: Final = 5  # a level from which on text is light
