@@ -22,6 +22,7 @@ missing_packages() {
 missing_recipes() {
     command -v hpcc >/dev/null || printf ' hpcc'
     command -v lmp >/dev/null || printf ' lammps'
+    command -v nwchem >/dev/null || printf ' nwchem'
 }
 
 missing_applications() {
