@@ -238,6 +238,23 @@ def test_a_cancelled_drill_goes_back(place: Workplace) -> None:
     until(there.exists, "the way back")
 
 
+def test_a_drill_that_is_killed_goes_back(place: Workplace) -> None:
+    place.local()
+    there = _flag(place, act="rm {there}", quiet=60, give_up=90)
+    with place.start_run("--name", "t", "--consent", "Ada") as driving:
+        driving.until(lambda: not there.exists() and bool(place.ran()), "the act")
+        (log,) = place.trials.glob("t/runs/flag/*/drill.log")
+        driving.until(lambda: " act end " in log.read_text(), "the end of the act")
+        shells = subprocess.run(
+            ["pgrep", "-f", f"{log.parent}/job.drill/run.sh"], capture_output=True, text=True
+        ).stdout.split()
+        for pid in shells:
+            os.kill(int(pid), signal.SIGKILL)
+        driving.until(there.exists, "the way back")
+        driving.end()
+    assert "the drill ended early: killed" in place.why("flag")
+
+
 def test_faults_of_its_keys(place: Workplace) -> None:
     place.local()
     _flag(place)

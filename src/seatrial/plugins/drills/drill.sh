@@ -91,6 +91,21 @@ finish() { # reason
   kill "${watchers[@]}" 2> /dev/null
   exit 0
 }
+
+# After a drill that was killed: its way back, when what is left of its act has been ended.
+go_back() {
+  local begun
+  watchers=()
+  begun=$(awk '$2 == "act" && $3 == "begin" { print $1 }' "$log")
+  if [ -n "$begun" ] && ! grep -q ' undo end ' "$log"; then
+    state=acted
+    clock
+    grep -q ' act end ' "$log" || pause $((begun + (${act_limit%.*} + 6) * 1000000 - now))
+  fi
+  finish killed
+}
+[ "${1-}" != back ] || go_back
+
 trap 'finish cancelled' TERM INT HUP
 
 : > "$log" || exit 1

@@ -23,10 +23,15 @@ from seatrial.units import seconds, show_seconds
 
 _SCRIPT = "job.drill"
 
-# The load learns by DRILL_STOP that it is to end.
+# The load learns by DRILL_STOP that it is to end. Where the drill itself is killed, its way back is
+# still done; signals are for the drill, which ends by them.
 _BEFORE = """\
 export DRILL_LOG="$_run/drill.log" DRILL_STOP="$_run/drill.stop"
-bash "$_run/job.drill/run.sh" < /dev/null > "$_run/drill.out" 2>&1 &
+(
+  trap : TERM INT HUP
+  bash "$_run/job.drill/run.sh"
+  [ -e "$DRILL_STOP" ] || bash "$_run/job.drill/run.sh" back
+) < /dev/null > "$_run/drill.out" 2>&1 &
 _drill=$!
 """
 _AFTER = """\
