@@ -105,6 +105,31 @@ def test_what_changed_since_is_named(place: Workplace) -> None:
     assert _again(made).out == "other\nanswer 28\n", "the sources that were built, the input of now"
 
 
+def test_a_harmful_one_asks_for_consent_and_says_what_is_left_out(place: Workplace) -> None:
+    place.local()
+    drill = {"act": "true", "undo": "true", "watch": {"there": "true"}, "before": 1, "quiet": 1}
+    place.test(
+        "wrong",
+        'until [ -e "${DRILL_STOP:-/}" ]; do sleep 0.1; done; echo harmed',
+        run={"walltime": "20m", "directory": str(place.folder)},
+        harmful=True,
+        drill=drill,
+        verify=[{"drill": {"there": "9s"}}],
+    )
+    assert place.run("--name", "t", "--consent", "Ada").code == 0
+    done = _written(place, code=1)
+    assert "what `drill` of the test does beside its script" in done.err
+    made = place.folder / "for vendor"
+    readme = (made / "README.md").read_text()
+    assert f"it worked in {place.folder}; run.sh works in work/run" in readme
+    assert "with the consent of Ada" in readme and "CONSENT=NAME bash run.sh" in readme
+    for consent in ({}, {"CONSENT": " "}):
+        refused = _again(made, **consent)
+        assert refused.code == 2 and "say CONSENT=NAME" in refused.err and not refused.out
+        assert not (made / "work").exists()
+    assert _again(made, CONSENT="Bob").out == "harmed\n"
+
+
 def test_what_cannot_be_packed_is_refused(place: Workplace) -> None:
     folder = _built(place)
     (folder / "in file").unlink()

@@ -32,6 +32,7 @@ from seatrial.execute.script import run_variables_of, settings_lines
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.files import make_folder, open_regular, read_regular, remove_tree, write_durably
+from seatrial.hooks import keys_of
 from seatrial.journal.events import ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.model.build import BuildKeys, build_parameters, digest, name_of
@@ -52,7 +53,7 @@ _RUN = """\
 # Does what {title} did. Files that it writes are in work/; see README.md.
 # usage: [LAUNCH='srun -n 4'] [HOSTFILE=FILE] bash run.sh
 set -u
-here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd -P) || exit
+{consent}here=$(cd -- "$(dirname -- "${{BASH_SOURCE[0]}}")" && pwd -P) || exit
 if [ -e "$here/work" ]; then
   echo "$here/work: is there from an earlier run; move it away" >&2
   exit 2
@@ -84,6 +85,13 @@ cp -R -- "$here/sources/." "$here/work/build" || exit
   echo "the build failed; see environment.sh" >&2
   exit 3
 }}
+"""
+
+_CONSENT = """\
+case ${CONSENT-} in *[![:space:]]*) ;; *)
+  echo 'this test can harm the machine: say CONSENT=NAME, of who agrees; see README.md' >&2
+  exit 2 ;;
+esac
 """
 
 _HOSTS = """\
@@ -176,6 +184,7 @@ class _Packing:
         self._inputs()
         self._observed()
         self._scripts()
+        self._left_out()
         self._text("README.md", "\n".join(self._readme()) + "\n")
         self._text("SHA256SUMS", "".join(_sums(self._folder)))
 
@@ -290,7 +299,8 @@ class _Packing:
             build = _BUILD.format(parameters=f"  {lines}" if lines else "")
         expected = "the run left none" if run.exit_code is None else f"the run had {run.exit_code}"
         title = f"{plain_line(case.name)}, run {run.run_id} of trial {self._record.tag}"
-        text = _RUN.format(title=title, build=build, exit_code=expected)
+        consent = _CONSENT if test.harmful else ""
+        text = _RUN.format(title=title, consent=consent, build=build, exit_code=expected)
         write_script(self._folder / "run.sh", text, 0o755)
 
     def _launch(self) -> str:
@@ -326,6 +336,17 @@ class _Packing:
             named.append(settings_lines(machine, test, case, None))
         return "".join(named)
 
+    def _left_out(self) -> None:
+        """Tell what the job did for the run, and run.sh does not."""
+        settings = self._case.settings
+        if settings.directory:
+            self.changed.append(f"it worked in {settings.directory}; run.sh works in work/run")
+        if settings.container:
+            self.changed.append(f"it ran in the container {settings.container}; run.sh does not")
+        for key in keys_of("test"):
+            if key.of_runs and getattr(self._test, key.name) != key.default:
+                self.absent.append(f"what `{key.name}` of the test does beside its script")
+
     # ---- words ----------------------------------------------------------------------------
 
     def _readme(self) -> Iterator[str]:
@@ -344,8 +365,11 @@ class _Packing:
                 f"{count(case.threads, 'thread')} each, at most {show_seconds(case.walltime)}"
                 + (f", and ran on {plain_line(run.nodes)}." if run.nodes else ".")
             )
+        if self._test.harmful:
+            by = ", ".join(record.asked.consent)
+            yield f"It can harm the machine: it ran with the consent of {plain_line(by)}."
         yield ""
-        yield "    bash run.sh"
+        yield f"    {'CONSENT=NAME ' if self._test.harmful else ''}bash run.sh"
         yield ""
         yield (
             "builds it and runs it here, in `work/`, without Seatrial. `environment.sh` has the "
