@@ -161,7 +161,8 @@ def _best(
 def told(swept: Swept, one: SweptBest) -> Iterator[str]:
     """Yield the best point of a metric, the plateau and the knee, in sentences."""
     best, cheapest, knee = map(swept.point, (one.best, one.cheapest, one.knee))
-    yield f"best {one.metric}: {_named(best, one)}, with 95 % {_interval(one)}"
+    yield f"best {one.metric}: {_named(best, one)}"
+    yield f"95 %: {_interval(one)}, by the surface through all figures, as `of the best` below"
     others = len(one.plateau) - 1
     share = show_share(PLATEAU)
     if not others:

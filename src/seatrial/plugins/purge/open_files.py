@@ -42,9 +42,10 @@ class OpenFiles:
                 continue  # it has ended
         if hidden and not self._told:
             self._told = True
+            processes = "1 process" if hidden == 1 else f"{hidden} processes"
             self._tell(
-                f"not all open files are known: of {hidden} processes they cannot be read "
-                "(as root, of most they can)"
+                f"not all open files are known: those of {processes} could not be looked at; "
+                "root may look at most"
             )
         return sorted(found)
 
