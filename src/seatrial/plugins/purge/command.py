@@ -67,14 +67,15 @@ def plan(
     if path.exists():
         raise UsageError(f"{path}: is there already; plans are kept: choose another name")
     options = PlanOptions(now_ns=now, batch=batch, tell=tell)
+    rules = load_policy(policy)
     try:
-        made = make_plan(load_policy(policy), path, options)
+        made = make_plan(rules, path, options)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
     if as_json:
         click.echo(to_json(_record(made)), nl=False)
     else:
-        _print_plan(path, made)
+        _print_plan(path, made, after="" if rules.file.aside is None else " after `expire`")
     return 1 if _failed(made.end) else 0
 
 
@@ -83,7 +84,7 @@ def _record(made: PlanMade) -> dict[str, object]:
     return {name: value for name, value in end.items() if name != "sums"}
 
 
-def _print_plan(target: Path, made: PlanMade) -> None:
+def _print_plan(target: Path, made: PlanMade, after: str) -> None:
     table = TextTable("root | entries> | folders> | on disk> | not read> | other mounts>")
     for root, seen in zip(made.header.roots, made.end.seen, strict=True):
         table.add(
@@ -92,7 +93,7 @@ def _print_plan(target: Path, made: PlanMade) -> None:
         )  # fmt: skip
     click.echo(table)
     end = made.end
-    frees = f"which frees {show_bytes(end.freed)}"
+    frees = f"which frees {show_bytes(end.freed)}{after}"
     click.echo(folded(f"{target}: takes {end.taken} entries, {frees}"))
     for note in end.notes:
         tell(note)
