@@ -265,6 +265,36 @@ def test_other_devices_are_not_entered(scratch: Scratch) -> None:
             done = driving.end()
         told = json.loads(done.out)
         assert told["taken"] == 1 and told["seen"][0]["others"] == 2, done.said
+    for name in ("mnt/f", "bound/f"):
+        asked = ("purge", "why", "p0", f"{scratch.root}/{name}", "--format", "json")
+        with scratch.place.start(*asked, under=under) as driving:
+            told = json.loads(driving.end().out)
+        assert "another mount than the root" in told["told"][-1], told
+    (scratch.folder / "twin").mkdir()
+    scratch.policy(roots=[str(scratch.root), f"{scratch.folder}/twin"])
+    under[4] = f'mount --bind {scratch.root}/ann {scratch.folder}/twin && exec "$@"'
+    for what in ("check", "plan"):
+        with scratch.place.start("purge", what, "purge.yaml", under=under) as driving:
+            done = driving.end()
+        assert done.code and "are the same folder, or one in the other" in done.err, done.said
+
+
+def test_why_follows_no_link(scratch: Scratch) -> None:
+    scratch.file("ann/new", days=1)
+    (scratch.root / "link").symlink_to("ann")
+    plan = scratch.plan()
+    told = scratch.place.seatrial("purge", "why", str(plan), f"{scratch.root}/link/new").out
+    assert f"ask of {scratch.root}/ann/new" in " ".join(told.split())
+
+
+def test_a_person_consents_once(scratch: Scratch) -> None:
+    scratch.file("ann/f")
+    plan = scratch.plan(consents=2)
+    with pytest.raises(UsageError, match="2 must consent to it, and 1 did"):
+        act.carry_out(plan, "do", Wish(consents=("ann", " Ann", "ann")))
+    act.carry_out(plan, "do", Wish(consents=("ann", "ann ", "Bob  B", "bob b")))
+    begun = History(plan).begun
+    assert begun is not None and begun.consents == ["ann", "Bob B"]
 
 
 def test_what_cannot_be_removed_is_an_error_and_capped(scratch: Scratch, way: str) -> None:
@@ -463,6 +493,12 @@ def test_a_plan_from_the_future_is_refused(
     monkeypatch.undo()
     with pytest.raises(UsageError, match="ages cannot be trusted"):
         scratch.do(plan)
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 365 * 86400 * 10**9)
+    monkeypatch.setattr(act._Doing, "run", lambda _: None)
+    scratch.do(plan)  # it is killed, and the clock is set right
+    monkeypatch.undo()
+    with pytest.raises(UsageError, match="ages cannot be trusted"):
+        act.resume(plan, Wish())
     assert path.exists()
 
 

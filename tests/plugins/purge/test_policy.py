@@ -18,6 +18,8 @@ from tests.programs import Workplace
 FAULTS = {
     "roots: [scratch]\nage: 9d": "roots[0]: 'scratch' is no plain absolute path",
     "roots: [/]\nage: 9d": "roots[0]: / is the whole host",
+    "roots: [/usr/lib]\nage: 9d": "/usr/lib is of the system, or has the homes",
+    "roots: [/home]\nage: 9d": "/home is of the system, or has the homes",
     "roots: []\nage: 9d": "roots: is empty",
     "roots: [/s, /s/a]\nage: 9d": "roots[1]: /s/a and /s are one inside the other",
     "roots: [/s]\nage: 0": "purge.yaml:2: age: 0 would take every file; write e.g. 30d",
@@ -70,6 +72,7 @@ def test_each_fault_has_its_place_and_a_remedy(tmp_path: Path) -> None:
         with pytest.raises(InvalidFiles) as caught:
             policy_of(tmp_path, whole)
         assert fault in str(caught.value), text
+        assert "roots" in text or len(caught.value.faults) == 1, caught.value
 
 
 def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:

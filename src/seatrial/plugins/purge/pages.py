@@ -35,6 +35,7 @@ from seatrial.plugins.purge.mail import Recipient, owner_shown, policy_of, rules
 from seatrial.plugins.purge.names import name_shown, shown_name
 from seatrial.plugins.purge.plan_file import Batch as PlanBatch
 from seatrial.plugins.purge.plan_file import Plan, made, open_plan
+from seatrial.plugins.purge.policy import is_mounted_below
 from seatrial.plugins.purge.rules import DAY_NS, Rule, Rules
 from seatrial.show.draw import svg
 from seatrial.show.draw.plots import Bar, bars
@@ -525,7 +526,7 @@ def why_page(plan: Plan, asked: str, fate: Callable[[Found], str] | None = None)
     else:
         assert now is not None
         number = int(rules.judge(now.batch)[0])
-        elsewhere = _is_elsewhere(plan, now, path)
+        elsewhere = _why_not_seen(plan, now, path)
         told = _told_of_kept(plan, rules, number, elsewhere)
         answer = (
             told[-1].rstrip(".")
@@ -573,13 +574,17 @@ def _looked_up(plan: Plan, asked: str) -> tuple[bytes, Found | None, Found | Non
     raise UsageError(f"{shown_name(whole)}: is not in the plan, and not there; {remedy}")
 
 
-def _is_elsewhere(plan: Plan, now: Found, path: bytes) -> bool:
-    """Return whether a file lies on another file system than its root."""
+def _why_not_seen(plan: Plan, now: Found, path: bytes) -> str:
+    """Return why the walk of a plan does not come to a path; "" if it does."""
+    folder, _, name = path.rpartition(b"/")
+    real = os.path.realpath(folder)
+    if real != folder:
+        whole = shown_name(real + b"/" + name)
+        return f"A link leads to it, which is not followed; ask of {whole}."
     root = plan.header.roots[now.batch.root].path
-    try:
-        return os.lstat(path).st_dev != os.lstat(root).st_dev
-    except OSError:
-        return False
+    if is_mounted_below(root, os.fsdecode(path)):
+        return "It lies on another mount than the root, which is not entered."
+    return ""
 
 
 def _below(plan: Plan, path: bytes) -> tuple[int, bytes]:
@@ -628,12 +633,12 @@ def _changed(rules: Rules, found: Found, now: Found) -> bool:
     return any(before[name] != after[name] for name in names)
 
 
-def _told_of_kept(plan: Plan, rules: Rules, number: int, elsewhere: bool) -> list[str]:
+def _told_of_kept(plan: Plan, rules: Rules, number: int, elsewhere: str) -> list[str]:
     """Return what is said of a file that the plan does not name."""
     rule = rules.table[number]
     told = ["The plan does not name it, so it stays. What follows is of the file as it is now."]
     if elsewhere:
-        return [*told, "It lies on another file system than the root, which is not entered."]
+        return [*told, elsewhere]
     if not rule.takes and rule.kind != "warning":
         return [*told, f"Rule {rule.name}: {rule.words}."]
     file = policy_of(plan).file

@@ -115,6 +115,7 @@ def _require_outside(folder: Path, rules: Rules) -> None:
 
 def _require_mounts(policy: Policy) -> None:
     faults = [fault for root in policy.file.roots for fault in policy.mount_faults(root)]
+    faults += policy.overlap_faults()
     if faults:
         raise UsageError("\n".join(faults))
 

@@ -145,11 +145,31 @@ def _check_folder(text: str) -> None:
     _check_pattern(folder_pattern(text))
 
 
+_NEVER_BELOW = (
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+)
+_OF_THE_SYSTEM = ("/dev", "/home", "/opt", "/root", "/run", "/var", "/var/lib")
+
+
 def _check_root(path: str) -> None:
     if not path.startswith("/") or os.path.normpath(path) != path or path.startswith("//"):
         raise ValueError(f"{path[:80]!r} is no plain absolute path; write e.g. /scratch")
     if path == "/":
         raise ValueError("/ is the whole host; name the folders that are purged, such as /scratch")
+    if path in _OF_THE_SYSTEM or any(is_below(path, top) for top in _NEVER_BELOW):
+        raise ValueError(
+            f"{path} is of the system, or has the homes; name the folders that are purged, such as "
+            "/scratch"
+        )
 
 
 Pattern = Annotated[str, checked(_check_pattern)]
@@ -467,6 +487,24 @@ class Policy(NamedTuple):
         read."""
         return [*_by_calendar(self.file, now), *_by_incidents(self.file.calendar, now, trials)]
 
+    def overlap_faults(self) -> list[str]:
+        """Return which roots have the same files, as one is mounted below another place."""
+        seen: list[tuple[str, tuple[str, str]]] = []
+        faults = []
+        for root in self.file.roots:
+            if (here := _origin(root)) is None:
+                continue
+            for other, there in seen:
+                if here[0] == there[0] and (
+                    is_below(here[1], there[1]) or is_below(there[1], here[1])
+                ):
+                    faults.append(
+                        f"{root} and {other} are the same folder, or one in the other, by a bind "
+                        "mount; name one"
+                    )
+            seen.append((root, here))
+        return faults
+
     def mount_faults(self, root: str) -> list[str]:
         """Return why a root is not purged by its mount. Raises OSError."""
         if "atime" in self.file.clocks and "noatime" in mount_options(root):
@@ -716,7 +754,7 @@ def _check_classes(file: PurgeFile, location: Location) -> None:
 
 
 def _check_exception(rule: WhitelistLine, roots: Sequence[str], location: Location) -> None:
-    if (rule.folder is None) == (rule.files is None):
+    if location.given("folder") == location.given("files"):
         location.fault("needs one of `folder` (/scratch/x) and `files` ('*.sbatch')")
     for key in ("folder", "files"):
         if (pattern := getattr(rule, key)) is not None:
@@ -849,19 +887,50 @@ def _next_allowed(file: PurgeFile, now: float) -> float | None:
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
-def mount_options(path: str) -> list[str]:
-    """Return the options of the mount on which a folder lies; [] where that is not known."""
-    real = os.path.realpath(path)
+class _Mount(NamedTuple):
+    """Where a folder is mounted from: a device, and the folder of its file system."""
+
+    device: str
+    source: str
+    point: str
+    options: list[str]
+
+
+def _mount_of(path: str) -> _Mount | None:
+    """Return the mount on which a path without links lies; None where that is not known."""
     try:
         lines = read_start("/proc/self/mountinfo", 1 << 24).data.splitlines()
     except OSError:
-        return []
-    best, options = "", ""
+        return None
+    best: _Mount | None = None
     for words in map(bytes.split, lines):
-        mounted = os.fsdecode(_OCTAL.sub(_byte, words[4]))
-        if is_below(real, mounted) and len(mounted) >= len(best):  # of equal ones the last counts
-            best, options = mounted, words[5].decode(errors="replace")
-    return options.split(",") if options else []
+        device, source, point, options = (
+            os.fsdecode(_OCTAL.sub(_byte, words[i])) for i in (2, 3, 4, 5)
+        )
+        # of equal ones the last counts
+        if is_below(path, point) and (best is None or len(point) >= len(best.point)):
+            best = _Mount(device, source, point, options.split(","))
+    return best
+
+
+def mount_options(path: str) -> list[str]:
+    """Return the options of the mount on which a folder lies; [] where that is not known."""
+    mount = _mount_of(os.path.realpath(path))
+    return [] if mount is None else mount.options
+
+
+def is_mounted_below(root: str, path: str) -> bool:
+    """Return whether a path, without links, below a root is on a mount that is not entered."""
+    mount = _mount_of(path)
+    return mount is not None and mount.point != root and is_below(mount.point, root)
+
+
+def _origin(path: str) -> tuple[str, str] | None:
+    """Return the device of a folder, and its path on that; None where that is not known."""
+    mount = _mount_of(path)
+    if mount is None:
+        return None
+    return mount.device, str(Path(mount.source) / Path(path).relative_to(mount.point))
 
 
 def _byte(octal: re.Match[bytes]) -> bytes:

@@ -246,7 +246,7 @@ def list_command(folders: Folders, form: str) -> int:
 @value_option("--at", "TIME", "Whether files may be removed then; default: now.", type=MOMENT)
 @click.pass_obj
 def check(folders: Folders, policy: Path, at: int | None) -> int:
-    """Check a purge.yaml with its lists, and whether files may be removed now."""
+    """Check a purge.yaml with its lists, and whether it may act now."""
     found = load_policy(policy)
     now = time.time() if at is None else at / SECOND_NS
     for line in found.notes:
@@ -256,7 +256,7 @@ def check(folders: Folders, policy: Path, at: int | None) -> int:
     lines = (*found.exceptions, *found.owned)
     for line in found.expired(now):
         tell(line)
-    reasons = found.faults_now(now, folders.trials)
+    reasons = found.faults_now(now, folders.trials) + found.overlap_faults()
     for root in found.file.roots:
         try:
             with open_root(root):
