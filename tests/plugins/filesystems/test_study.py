@@ -94,3 +94,15 @@ def _sweep(place: Workplace) -> None:
     done = place.seatrial("tune", "tune.yaml", "-m", str(place.machine), "--name", "s")
     assert done.code == 0, done.said
     assert Path(place.trials / "s").is_dir()
+
+
+def test_the_load_that_the_newest_trial_read(place: Workplace) -> None:
+    gauge = {"command": "echo $((RANDOM % 2 + 40))", "every": "0.2s", "timeout": "1s"}
+    place.local(gauges={"mds_load": {**gauge, "sample": True}})
+    place.test("waits", "sleep 1.5", logs=False)
+    assert place.run("--name", "t").code == 0
+    (load,) = json.loads(place.seatrial("filesystems", "--format", "json").out)["loads"]
+    assert load["gauge"] == "mds_load" and load["trial"] == "t" and load["readings"] >= 2
+    assert 40 <= load["least"] <= load["median"] <= load["highest"] <= 41
+    assert load["failed"] == 0
+    assert "mds_load" in place.seatrial("filesystems").out

@@ -1,4 +1,4 @@
-"""The page of file systems: what was promised and the best that was found, sweeps, drills.
+"""The page of file systems: what was promised and the best that was found, sweeps, drills, load.
 
 Each file system of a machine's file is there, with what nobody has measured yet. Only trials on
 this machine's own disks count that were not rehearsed; the newest `MAX_TRIALS` of them are read.
@@ -6,6 +6,7 @@ this machine's own disks count that were not rehearsed; the newest `MAX_TRIALS` 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.hooks import provided
+from seatrial.journal.events import GaugeRead
+from seatrial.journal.journal import read
 from seatrial.judge.promises import beside
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.plugins.filesystems.promised import advertised_of
@@ -34,6 +37,7 @@ from seatrial.show.page import Cell, Column, Figure, Link, Page, Part, Section, 
 from seatrial.units import better_of, converted, count, in_per_cent, show_figure
 
 MAX_TRIALS = 300
+MAX_JOURNALS = 3  # of a machine, that are read for its gauges
 NOT_MEASURED = "not measured"
 READ, WRITE = "read", "write"
 
@@ -72,6 +76,20 @@ class DrilledFigure(Struct, frozen=True, kw_only=True):
     trial: str
 
 
+class GaugeLoad(Struct, frozen=True, kw_only=True):
+    """The readings of a gauge in the newest trial that read it, and how many of them failed. The
+    values are None where none went well."""
+
+    machine: str
+    gauge: str
+    readings: int
+    failed: int
+    least: float | None
+    median: float | None
+    highest: float | None
+    trial: str
+
+
 class FileSystems(Struct, frozen=True, kw_only=True):
     """What is known of the file systems of machines. ``unread``: trials that cannot be read."""
 
@@ -79,6 +97,7 @@ class FileSystems(Struct, frozen=True, kw_only=True):
     figures: list[PromisedFigure]
     sweeps: list[Tuned]
     drills: list[DrilledFigure]
+    loads: list[GaugeLoad]
     trials: int
     of_trials: int
     unread: list[str]
@@ -115,6 +134,7 @@ def _found(store: Store, machine: str) -> FileSystems:
         figures=list(_figures(machines, cases)),
         sweeps=list(_sweeps(measured, unread)),
         drills=_drills(cases),
+        loads=list(_loads(measured, unread)),
         trials=len(rows),
         of_trials=len(every),
         unread=unread,
@@ -245,11 +265,44 @@ def _stops(case: CaseRuns) -> Iterator[DrilledFigure]:
             )
 
 
+def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> Iterator[GaugeLoad]:
+    """Yield the readings of each machine's gauges: of the newest of few trials that have some."""
+    looked: Counter[str] = Counter()
+    for row, record in reversed(measured):
+        machine = record.machine.machine
+        if not record.machine.all_gauges or looked[machine] >= MAX_JOURNALS:
+            continue
+        looked[machine] += 1
+        readings: dict[str, list[float | None]] = {}
+        try:
+            for event in read(TrialFolder(Path(row.path)).journal):
+                if isinstance(event, GaugeRead):
+                    readings.setdefault(event.gauge, []).append(event.value)
+        except (OSError, SeatrialError) as error:
+            unread.append(str(error))
+            continue
+        if readings:
+            looked[machine] = MAX_JOURNALS
+        for gauge, values in sorted(readings.items()):
+            good = [value for value in values if value is not None]
+            yield GaugeLoad(
+                machine=machine,
+                gauge=gauge,
+                readings=len(values),
+                failed=len(values) - len(good),
+                least=min(good, default=None),
+                median=median(good) if good else None,
+                highest=max(good, default=None),
+                trial=row.tag,
+            )
+
+
 # ---- the page -----------------------------------------------------------------------------
 
 
 def _page(found: FileSystems) -> Page:
-    sections = [_systems(found), _promised(found), *_swept(found), *_drilled(found), _notes(found)]
+    sections = [_systems(found), _promised(found), *_swept(found), *_drilled(found)]
+    sections += [_loaded(found), _notes(found)]
     return Page(
         "File systems",
         [each for each in sections if each.parts],
@@ -329,10 +382,10 @@ def _reads(found: FileSystems) -> Iterator[str]:
     """Yield what reading is of writing, where both were measured."""
     by_place = {(one.machine, one.file_system, one.name): one for one in found.figures}
     for (machine, system, name), write in by_place.items():
-        read = by_place.get((machine, system, READ))
-        if name != WRITE or read is None or not read.value or not write.value:
+        reading = by_place.get((machine, system, READ))
+        if name != WRITE or reading is None or not reading.value or not write.value:
             continue
-        here = converted(read.value, read.unit, write.unit)
+        here = converted(reading.value, reading.unit, write.unit)
         if here is not None:
             share = in_per_cent(here / write.value)
             yield f"{system} of {machine}: the best reading is {share} of the best writing."
@@ -396,6 +449,28 @@ def _drilled(found: FileSystems) -> Iterator[Section]:
     yield Section("Drills, the newest of each", [Table(columns, rows)] if rows else [])
 
 
+def _loaded(found: FileSystems) -> Section:
+    columns = (
+        Column("machine"),
+        Column("gauge", fold=True),
+        Column("readings", "count"),
+        Column("failed", "count"),
+        Column("least", "number", spare=1),
+        Column("median", "number"),
+        Column("highest", "number"),
+        Column("trial"),
+    )
+    rows: list[list[Cell]] = [
+        [
+            *(one.machine, one.gauge, one.readings, one.failed or None),
+            *(one.least, one.median, one.highest, Link(one.trial, trial_address(one.trial))),
+        ]
+        for one in found.loads
+    ]
+    title = "Load, in the newest trial that read it"
+    return Section(title, [Table(columns, rows)] if rows else [])
+
+
 def _notes(found: FileSystems) -> Section:
     parts: list[Part] = []
     if found.of_trials > found.trials:
@@ -422,8 +497,9 @@ def _records_of(found: FileSystems) -> dict[str, Any]:
         for each in found.sweeps
         if each.swept is not None
     ]
-    figures, drills = msgspec.to_builtins((found.figures, found.drills))
-    return {"figures": figures, "sweeps": sweeps, "drills": drills, "unread": found.unread}
+    figures, drills, loads = msgspec.to_builtins((found.figures, found.drills, found.loads))
+    of_trials = {"sweeps": sweeps, "drills": drills, "loads": loads}
+    return {"figures": figures, **of_trials, "unread": found.unread}
 
 
 def _best_record(each: Tuned, best: SweptBest) -> dict[str, Any]:
