@@ -117,7 +117,13 @@ def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:
             assert words_of.replace("ROOT", str(root)) in part, said
         over = 2 + len(odd) + len(fine) - 1
         assert f"expired: more.yaml:{over}" in said
-        assert len(re.findall("more.yaml:", said)) == len(odd) + 2  # 'ROOT/*' has two notes
+        known = said.partition("seatrial: kept no file")[0]
+        assert len(re.findall("more.yaml:", known)) == len(odd) + 2  # 'ROOT/*' has two notes
+    (root / "a.x").touch()
+    (tmp_path / "purge.yaml").write_text(top.replace("9d", "1ms\nshort_ages: allowed"))
+    names = ["files: '*.x'", "files: '*.y'", "folder: 'ROOT/**/b'"]
+    said = told(names, "plan", "purge.yaml", "-o", "./q")
+    assert "kept no file that would be taken: more.yaml:3, more.yaml:4 (whitelist)" in said
     said = told(faults, "check", "purge.yaml")
     for number, fault in enumerate(faults.values(), 2):
         assert f"more.yaml:{number}: whitelist[{number - 2}]" in said

@@ -203,6 +203,11 @@ class TooMany(Exception):
     """What a pattern fits is not looked for: folders have too many entries."""
 
 
+def finds(pattern: str) -> bool:
+    """Return whether a `Finder` can tell what a pattern fits."""
+    return pattern.startswith("/") and "**" not in pattern
+
+
 class Finder:
     """Finds what patterns of whole paths fit now. No link is followed."""
 
@@ -211,9 +216,8 @@ class Finder:
         self._read: dict[bytes, list[bytes]] = {}
 
     def found(self, pattern: str) -> list[Fitting]:
-        """Return what a pattern fits, and links on the way to it. Raises TooMany."""
-        if "**" in pattern:
-            raise TooMany
+        """Return what a pattern that it `finds` fits, and links on the way to it. Raises
+        TooMany."""
         found = [Fitting(b"", stat.S_IFDIR)]
         links: list[Fitting] = []
         for step in pattern.removeprefix("/").split("/"):

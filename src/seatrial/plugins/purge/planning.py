@@ -91,7 +91,9 @@ def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
         seen = [first.walk(root, number) for number, root in enumerate(roots)]
         writer = stack.enter_context(create_plan(path, header))
         end = _second_pass(first, writer, options.batch)
-        end = _with(end, seen, [*policy.notes, *policy.expired(now_ns / SECOND_NS), *end.notes])
+        idle = rules.idle_lines({each.rule for each in first.sums.records()})
+        notes = [*policy.notes, *policy.expired(now_ns / SECOND_NS), *idle, *end.notes]
+        end = _with(end, seen, notes)
         writer.close(end)
     return PlanMade(header, end)
 

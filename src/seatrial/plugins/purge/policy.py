@@ -46,6 +46,7 @@ from seatrial.plugins.purge.names import (
     TooMany,
     as_plain,
     check_pattern,
+    finds,
     folder_pattern,
     is_literal,
     plain_start,
@@ -624,7 +625,7 @@ def _notes(entries: Sequence[Entry], today: date) -> Iterator[str]:
             continue
         if pattern != pattern.strip():
             yield f"{entry.place}: {pattern!r} begins or ends with a space, as a name must then"
-        if pattern.startswith("/"):
+        if finds(pattern):
             with contextlib.suppress(TooMany):
                 found = finder.found(pattern) or finder.found(as_plain(pattern))
                 yield from (f"{entry.place}: {note}" for note in _odd(entry.rule, found))

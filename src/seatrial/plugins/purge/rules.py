@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from datetime import date
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -18,6 +18,7 @@ from seatrial.lazy import Bools, Indices, Ints, np
 from seatrial.plugins.purge.names import (
     as_plain,
     compiled,
+    finds,
     folder_pattern,
     glob_source,
     is_literal,
@@ -175,6 +176,20 @@ class Rules:
         """Return whether the whitelist keeps all that is below a folder, by its whole path, whoever
         it belongs to."""
         return self._whitelist.keeps_folder(folder)
+
+    def idle_lines(self, used: Container[int]) -> list[str]:
+        """Return, as one sentence, the lines of whitelists of names, or with ``**``, that kept
+        nothing: of these alone it is not known before the walk what they fit. ``used``: the numbers
+        of the rules that fitted an entry."""
+        lines = self._whitelist.by_number
+        idle = [
+            entry.place
+            for number, entry in lines.items()
+            if number not in used and not finds(entry.rule.pattern)
+        ]
+        more = f", and {len(idle) - 10} more" if len(idle) > 10 else ""
+        told = f"kept no file that would be taken: {', '.join(idle[:10])}{more} (whitelist)"
+        return [told] if idle else []
 
     def judge(self, batch: Batch) -> Ints:
         """Return of each entry the number of its rule."""
@@ -424,12 +439,14 @@ class _Whitelist:
     """The lines of the whitelist that hold today."""
 
     def __init__(self, policy: Policy, today: date, table: list[Rule]) -> None:
+        self.by_number: dict[int, Entry] = {}
         lines: dict[int | None, tuple[list[tuple[str, int]], list[tuple[str, int]]]] = {}
         for entry in (*policy.exceptions, *policy.owned):
             number = len(table)
             table.append(_rule_of(entry))
             folders, files = lines.setdefault(entry.uid, ([], []))
             if not entry.expired(today):
+                self.by_number[number] = entry
                 chosen = files if entry.rule.folder is None else folders
                 text = entry.rule.pattern
                 # a name as it is shown keeps that very name, too
