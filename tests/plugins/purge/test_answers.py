@@ -306,3 +306,7 @@ def test_an_owner_cannot_hold_back_the_purge_of_others(tmp_path: Path) -> None:
     assert [(act["act"], act["state"], act["consents"]) for act in row["acts"]] == [
         ("remove", "done", ["ann"])
     ]
+    own.write_text("whitelist: [{")
+    assert place.purge("plan", "purge.yaml", "-o", "faulty").code == 0
+    done = place.purge("do", "faulty", "--consent", "ann")
+    assert done.code == 0 and "has changed" not in done.err, done.said

@@ -467,8 +467,8 @@ class Policy(NamedTuple):
         said: dict[int, list[object]] = {}
         for entry in self.owned:
             said.setdefault(entry.uid or 0, []).append(entry.rule)
-        for uid, fault in self.faulty_lists.items():
-            said.setdefault(uid, []).append(fault)
+        for uid in self.faulty_lists:  # whatever the fault, whose words have paths: all files stay
+            said.setdefault(uid, []).append("")
         return said
 
     def expired(self, now: float) -> list[str]:
