@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -128,6 +129,29 @@ def test_a_line_that_protects_nothing_is_told(tmp_path: Path) -> None:
     for number, fault in enumerate(faults.values(), 2):
         assert f"more.yaml:{number}: whitelist[{number - 2}]" in said
         assert fault.replace("ROOT", str(root)) in said, said
+
+
+def test_a_user_holds_no_purge_back_by_a_link(tmp_path: Path) -> None:
+    if os.geteuid():
+        pytest.skip("needs root, to make the link of a user")
+    (tmp_path / "link").symlink_to("/etc")
+    lines = f"roots: [{tmp_path}]\nage: 9d\nwhitelist: [{{folder: {tmp_path}/link}}, "
+    lines += f"{{folder: {tmp_path}/link/x}}, {{files: {tmp_path}/link/x}}]\n"
+    with pytest.raises(InvalidFiles):
+        policy_of(tmp_path, lines)
+    os.chown(tmp_path / "link", 1, 1, follow_symlinks=False)
+    found = policy_of(tmp_path, lines).notes
+    assert len([note for note in found if "behind it is not protected" in note]) == 3, found
+
+
+def test_a_faulty_list_is_the_same_by_any_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "7.yaml").write_text("whitelist: [{until: soon}]\n")
+    whole = policy_of(tmp_path, "roots: [/s]\nage: 9d\nowner_lists: lists\n")
+    monkeypatch.chdir(tmp_path)
+    assert whole.changed_owners(load_policy(Path("purge.yaml"))) == set()
 
 
 def test_faults_of_a_list_are_counted_once(tmp_path: Path) -> None:

@@ -545,7 +545,7 @@ def load_policy(path: Path) -> Policy:
     owned: list[Entry] = []
     faulty: dict[int, str] = {}
     if file.owner_lists:
-        owned, faulty = _owner_lists(path.parent / file.owner_lists, file)
+        owned, faulty = _owner_lists(path.absolute().parent / file.owner_lists, file)
     place = str(path.absolute())
     today = datetime.now(file.zone).date()
     odd = tuple(_notes([*entries, *owned], today))
@@ -647,7 +647,14 @@ def _odd(rule: WhitelistLine, found: Sequence[Fitting]) -> Iterator[str]:
         if rule.pattern.endswith("/*"):
             above = rule.pattern.removesuffix("/*")
             yield f"{rule.words} protects no files in {above} itself; write {above} to do so"
-    elif folders:
+        return
+    steps = rule.words.count("/")
+    if passed := [shown_name(each.path) for each in found if each.path.count(b"/") < steps]:
+        yield (
+            f"{rule.words} passes a symbolic link ({passed[0]}): what is behind it is not "
+            "protected; name the file itself"
+        )
+    if folders:
         yield (
             f"{rule.words} fits {count(len(folders), 'folder')} ({folders[0]}): as `files` it "
             "protects nothing below; write `folder`"
@@ -777,9 +784,20 @@ def _check_within(pattern: str, roots: Sequence[str], location: Location, *, fol
         location.fault(f"{fault}; correct the path")
         return
     passed = start if folder or not is_literal(text) else start.rpartition(b"/")[0]
-    if passed and (real := os.path.realpath(passed)) != passed:
+    if passed and (real := os.path.realpath(passed)) != passed and not _is_link_of_user(passed):
         fault = f"{shown_name(passed)} is or passes a symbolic link, so that it fits nothing"
         location.fault(f"{pattern}: {fault}; name the folder itself: {shown_name(real)}")
+
+
+def _is_link_of_user(path: bytes) -> bool:
+    """Return whether the first link on a path belongs to a user. A user could hold every purge back
+    by a link in place of a folder that a list names: such a line is told, and is no fault."""
+    for end in [i for i, byte in enumerate(path) if i and byte == ord("/")] + [len(path)]:
+        with contextlib.suppress(OSError):
+            about = os.lstat(path[:end])
+            if stat.S_ISLNK(about.st_mode):
+                return about.st_uid not in (0, os.geteuid())
+    return False
 
 
 def _check_accounts(
