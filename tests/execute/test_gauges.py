@@ -137,7 +137,7 @@ def test_a_gauge_is_read_in_each_trial_that_asks_and_judged(place: Workplace) ->
     told = [each for each, *_ in status["criteria"] if each["criterion"] == "gauge"]
     assert [each["state"] for each in told] == ["met", "not met", "met", "not met"]
     assert told[0]["label"] == "gauge of inlet"
-    assert told[1]["bound"] == "at least 18 and at most 27 for 100 % of the time"
+    assert told[1]["bound"] == "at least 100 % of the time at least 18 and at most 27"
     report = place.folder / "r.json"
     assert place.seatrial("report", TAG, "-o", str(report)).code == 0
     (part,) = json.loads(report.read_text())["components"]

@@ -53,6 +53,7 @@ def print_or_draw(page: Page, form: str) -> None:
 
 def _option(option: Option) -> click.Option:
     names = [f"--{option.name.replace('_', '-')}", option.name]
+    names += ["-m"] if option.name == "machine" else []  # as every command has it
     if option.flag:
         return click.Option(names, flag_value="1", default="", help=option.help)
     return click.Option(

@@ -41,7 +41,7 @@ def gauge(view: TrialView, criterion: Criterion) -> list[Result]:
     history, name = view.history, criterion.gauge
     limits = bounds_of(criterion)
     share = criterion.share.fraction
-    bounds = Bounds(share, None, f"{limits.words} for {show_share(share)} of the time")
+    bounds = Bounds(share, None, f"at least {show_share(share)} of the time {limits.words}")
     spans, window = gauge_spans(history, name, view.now), history.window(view.now)
     outages = whole_outages(history)
     use = gauge_use(spans, window, outages, lambda value: limits.contains((value, value)))
