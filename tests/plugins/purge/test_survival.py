@@ -83,7 +83,12 @@ def _killed_and_resumed(scratch: Scratch, kind: str, moment: int, chance: random
 
 
 def _inode(path: bytes) -> int:
-    return Path(os.fsdecode(path)).stat().st_ino
+    """Return the inode of a file; 0 if it is gone: the program of an act that was killed may still
+    be at its last batch."""
+    try:
+        return Path(os.fsdecode(path)).stat().st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _die_at(step: int | None) -> None:
