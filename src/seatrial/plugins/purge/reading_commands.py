@@ -81,7 +81,7 @@ def show(
 @click.argument("path", metavar="PATH")
 @format_option("table", "json", "csv")
 def why(plan: Path, path: str, form: str) -> int:
-    """Show why a plan takes or keeps one file: its rule, its times, and what became of it.
+    """Show why a plan takes or keeps one file, and what became of it.
 
     A file that the plan does not name is judged as it is now, at the time of the plan.
     """
@@ -236,7 +236,7 @@ def owners_command(roots: tuple[str, ...], top: int, unit: str, form: str) -> in
 @format_option("table", "json", "csv")
 @click.pass_obj
 def list_command(folders: Folders, form: str) -> int:
-    """List plans, and what was done by each: when, by whom, with whose consent."""
+    """List plans: what was done, when, by whom, with whose consent."""
     print_page(pages.plans_page(plans_folder(folders.trials)), form)
     return 0
 
