@@ -178,6 +178,8 @@ def test_the_golden_lines_are_of_every_kind() -> None:
         "purge_batch_start",
         "purge_end",
         "purge_start",
+        "purge_warn",
+        "purge_warn_start",
         "references_change",
         "request_refuse",
         "run_cancel",

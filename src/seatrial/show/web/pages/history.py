@@ -78,7 +78,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
         until=query.moment("until"),
         rehearsed=query.flag("rehearsed"),
     )
-    metric, case = query.text("metric"), query.text("case")
+    metric, case, given = query.text("metric"), query.text("case"), query.flag("given")
     stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
@@ -88,7 +88,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)
-    question = metric, filters, case, stage, query.flag("given")
+    question = metric, filters, case, stage, given
     if is_success_rate(store, metric):
         return _rates(state, view, question)
     return _series(state, view, question, points)
