@@ -131,7 +131,7 @@ def _memory(folder: Path, program: str) -> list[Row]:
     python = [sys.executable, "-c"]
     few, many = (
         float(timed([*python, STREAMED, "purge.yaml", str(number)], folder).output)
-        for number in (1_000_000, 10_000_000)
+        for number in (1_000_000, 100_000_000)
     )
     audit = float(timed([*python, AUDITED, "audited", "100000000"], folder).output)
     return [
@@ -143,7 +143,7 @@ def _memory(folder: Path, program: str) -> list[Row]:
         ),
         Row(
             "the same of streamed entries",
-            f"{few:.0f} MiB at 1e6, {many:.0f} at 1e7",
+            f"{few:.0f} MiB at 1e6, {many:.0f} at 1e8",
             f"to read the audit of 1e8: {audit:.0f} MiB",
             f"{many / few:.2f}",
         ),
