@@ -32,6 +32,7 @@ def purge(state: ServerState, query: PageQuery) -> StudyView:
     view = StudyView(title=f"Plan {name}", fields=fields, state="judged")
     try:
         with open_plan(folder / name) as plan:
+            plan.require_unchanged()
             answer: Page = show_page(plan, Asked(by))  # type: ignore[arg-type] # one of _BY
     except UsageError as error:
         return replace(view, state="refused", reason=str(error))

@@ -396,6 +396,10 @@ class Plan:
         origin = origin_of(self._file.fileno(), self.path)
         if origin.stranger:
             raise UsageError(f"{origin.stranger}; what it names is not removed for others")
+        self.require_unchanged()
+
+    def require_unchanged(self) -> None:
+        """Read all of it. Raises UsageError where it is not what was written, by its SHA-256."""
         self._file.seek(0)
         found = hashlib.sha256()
         left = self._end_at
