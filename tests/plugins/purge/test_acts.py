@@ -569,8 +569,132 @@ def test_an_audit_that_is_damaged_is_no_answer(scratch: Scratch) -> None:
     journal = act.journal_of(plan)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:2] + lines[4:]))
-    with pytest.raises(SeatrialError, match="damaged lines"):
+    with pytest.raises(SeatrialError, match="line 3 damaged"):
         scratch.fates(plan)
+
+
+def _without_lines(lines: list[bytes], number: int) -> bytes:
+    return b"".join(lines[:number] + lines[number + 2 :])
+
+
+def _flipped(lines: list[bytes], number: int) -> bytes:
+    line = lines[number]
+    return b"".join(
+        [*lines[:number], line[:30] + bytes([line[30] ^ 1]) + line[31:], *lines[number + 1 :]]
+    )
+
+
+def _cut_off(lines: list[bytes], number: int) -> bytes:
+    return b"".join(lines[:number]) + lines[number][:20]
+
+
+def _emptied(lines: list[bytes], number: int) -> bytes:
+    return b""
+
+
+DAMAGES: tuple[Callable[[list[bytes], int], bytes], ...] = (
+    _without_lines, _flipped, _cut_off, _emptied,
+)  # fmt: skip
+
+
+def _moved_aside(scratch: Scratch, name: str) -> Path:
+    scratch.policy(aside="14d")
+    call = scratch.place.seatrial
+    assert call("purge", "plan", "purge.yaml", "-o", f"./{name}", "--batch", "2").code == 0
+    assert call("purge", "do", f"./{name}", "--consent", "ann").code == 0
+    return scratch.folder / name
+
+
+def test_undo_needs_no_audit(scratch: Scratch) -> None:
+    """The story by the real command: a damaged line, or an end that was cut off."""
+    paths = [scratch.file(f"ann/{number}") for number in range(6)]
+    before = scratch.left()
+    call = scratch.place.seatrial
+    for damage in (_flipped, _cut_off):
+        plan = _moved_aside(scratch, damage.__name__)
+        name = f"./{plan.name}"
+        journal = act.journal_of(plan)
+        damaged = damage(journal.read_bytes().splitlines(keepends=True), 2)
+        journal.write_bytes(damaged)
+        which = "line 3 damaged" if damage is _flipped else "its end is lost"
+        for words in (("do", name, "--consent", "ann"), ("resume", name), ("expire", name)):
+            refused = call("purge", *words)
+            said = " ".join(refused.err.split())
+            assert refused.code == 3 and which in said and f"undo {plan.name}" in said, refused.said
+        asked = call("purge", "audit", name)
+        assert asked.code == 3 and which in asked.err and "not known" in asked.out, asked.said
+        assert not paths[0].exists()
+        paths[1].write_text("new")
+        done = call("purge", "undo", name)
+        assert done.code == 1 and which in done.err and "journal-2.jsonl" in done.err, done.said
+        assert paths[1].read_text() == "new"
+        paths[1].unlink()
+        assert call("purge", "undo", name, "--path", str(paths[1])).code == 0
+        assert scratch.left() == before and paths[1].read_bytes() == b"x" * 100
+        assert journal.read_bytes() == damaged
+        told = call("purge", "audit", name, "--json")
+        assert told.code == 3 and json.loads(told.out)["fates"] == {"put back": 6}, told.said
+        for path in paths:
+            age(path, 100)
+
+
+def test_undo_of_a_damaged_audit_says_what_it_does_not_know(scratch: Scratch) -> None:
+    for number in range(6):
+        scratch.file(f"ann/{number}")
+    scratch.policy()
+    plan = scratch.plan(batch=2)
+    scratch.do(plan)
+    journal = act.journal_of(plan)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(_emptied(lines, 0))
+    done = scratch.place.seatrial("purge", "undo", "./p")
+    assert done.code == 3 and "6 entries do not lie aside" in done.err, done.said
+    assert set(fates_in_part(plan)) == {"?"}
+
+
+def fates_in_part(plan: Path) -> str:
+    history = History(plan, in_part=True)
+    with open_plan(plan) as opened:
+        batches = list(opened.batches())
+    return "".join(history.fates(b.number, len(b)).tobytes().decode() for b in batches)
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(DAMAGES), st.integers(0, 12), st.integers(0, 4), st.sampled_from(WAYS))
+def test_whatever_the_damage_all_that_was_aside_is_back(
+    tmp_path_factory: pytest.TempPathFactory,
+    damage: Callable[[list[bytes], int], bytes],
+    number: int,
+    undone: int,
+    way: str,
+) -> None:
+    scratch = Scratch(tmp_path_factory.mktemp("damaged"))
+    paths = [scratch.file(f"ann/d{number // 3}/{number}", size=number) for number in range(8)]
+    with pytest.MonkeyPatch.context() as patch:
+        use(way, patch)
+        plan = scratch.plan(batch=3, aside="14d", empty_folders=True)
+        scratch.do(plan)
+        if undone:
+            scratch.undo(plan, *paths[:undone])
+        journal = act.journal_of(plan)
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(damage(lines, number % len(lines)))
+        scratch.undo(plan)
+    assert [path.stat().st_size for path in paths] == list(range(8))
+    assert not (scratch.root / ".seatrial-aside").exists()
+    assert set(fates_in_part(plan)) <= {"u", "?"}
+
+
+def test_sums_of_a_changed_plan_are_not_shown(scratch: Scratch) -> None:
+    path = scratch.file("ann/f")
+    plan = scratch.plan()
+    data = plan.read_bytes()
+    place = data.rindex(b"ann", 0, data.rindex(b'"taken"'))
+    plan.write_bytes(data[:place] + b"bob" + data[place + 3 :])
+    for words in (("show", "./p"), ("why", "./p", str(path)), ("mail", "./p"), ("audit", "./p")):
+        refused = scratch.place.seatrial("purge", *words)
+        assert refused.code == 2 and "the plan is damaged" in refused.err, refused.said
+        assert not refused.out
 
 
 # ---- the same by C and Python --------------------------------------------------------------------

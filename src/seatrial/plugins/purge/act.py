@@ -8,6 +8,9 @@ The audit is the journal of the act, ``PLAN.act/journal.jsonl``. A batch is anno
 disk itself, before its first file is touched, and what became of each file is told after it. So
 after a crash the batch that was under way is known: it is done again, and what is gone then was
 removed by it.
+
+An audit that is damaged is never written to again by an act. ``undo`` goes by the plan and the disk
+then, and begins a new part of the audit, ``PLAN.act/journal-2.jsonl``.
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ from msgspec.structs import replace
 
 from seatrial.account import account, name_of
 from seatrial.errors import Owned, SeatrialError, UsageError
-from seatrial.files import make_folder, open_folder, origin_by
+from seatrial.files import make_folder, names_in, open_folder, open_regular, origin_by
+from seatrial.journal.checksum import ENDING, seed_of
+from seatrial.journal.encoding import decode_block
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
+from seatrial.journal.lock import lock_of, take_lock
 from seatrial.lazy import Bools, np
 from seatrial.plugins.purge.events import (
     PurgeBatchBegun,
@@ -49,6 +55,7 @@ _SKEW_NS = 3600 * SECOND_NS  # by which clocks of hosts may differ
 _LOOK_S = 10.0  # between two looks at the calendar
 _LIES_ASIDE = b"ax"
 _AGAIN = b"\0ne"  # fates of entries that an act goes on with
+_FINAL = b"rbcgku"  # fates that no later act changes: they hold in a damaged audit, too
 
 FATES = {
     "r": "removed",
@@ -63,6 +70,7 @@ FATES = {
     "e": "stays: error",
     "n": "not tried",
     "-": "not meant",
+    "?": "not known: the audit is damaged",
 }
 """What the letters of an audit mean."""
 
@@ -81,59 +89,129 @@ class Wish(NamedTuple):
 
 class Done(NamedTuple):
     """What an act did: entries by their letter, and bytes that are free. ``stopped``: why it ended
-    before its end; "" if it is done."""
+    before its end; "" if it is done. ``untold``: of how many entries a damaged audit does not tell
+    what became, which do not lie aside."""
 
     act: Act
     counts: Counter[str]
     freed: int
     stopped: str = ""
     until_ns: int = 0
+    untold: int = 0
 
 
 # ---- the audit -----------------------------------------------------------------------------------
 
 
 def journal_of(plan: Path) -> Path:
-    """Return the journal of a plan: its audit."""
+    """Return the journal of a plan: its audit, or the first part of it."""
     return plan.with_name(plan.name + ".act") / "journal.jsonl"
 
 
+def parts_of(plan: Path) -> list[Path]:
+    """Return the parts of the audit of a plan: more than one where the ones before are damaged."""
+    parts = [journal_of(plan)]
+    while (following := _part_after(parts)).exists():
+        parts.append(following)
+    return parts
+
+
+def _part_after(parts: Sequence[Path]) -> Path:
+    return parts[0].with_name(f"journal-{len(parts) + 1}.jsonl")
+
+
+def _damage_of(part: Path) -> str:
+    """Return which lines of a part of an audit are damaged, in words."""
+    if not part.exists():
+        return f"{part}: is missing"
+    numbers = _damaged_lines(part)
+    more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
+    which = f"line {', '.join(map(str, numbers[:5]))}{more} damaged"
+    return f"{part}: {which if numbers else 'its end is lost'}"
+
+
+def _is_damaged(part: Path) -> bool:
+    reading = read(part)
+    for _ in reading:
+        pass  # it counts what is damaged
+    return bool(reading.damaged)
+
+
+def _damaged_lines(part: Path) -> list[int]:
+    """Return the numbers of the lines that are not as they were written."""
+    numbers, before = [], b""
+    with open_regular(part) as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n") and decode_block(line, seed_of(before))[1]:
+                numbers.append(number)
+            before = (before + line)[-ENDING:]
+    return numbers
+
+
 @contextlib.contextmanager
-def open_journal(plan: Path) -> Iterator[Journal]:
-    """Have the journal of a plan for writing, made if it is missing. Raises UsageError where
-    another process has it."""
-    path = journal_of(plan)
-    try:
-        make_folder(path.parent, 0o700)
-        if stranger := origin_by(path.parent.lstat(), path.parent).stranger:
-            raise UsageError(f"{stranger}; an audit that others can write is none")
-        journal = Journal.take(path)
-    except Owned as error:
-        raise UsageError(f"{plan}: another process carries it out; wait for it ({error})") from None
-    except OSError as error:
-        raise SeatrialError(f"{path.parent}: cannot be made: {error.strerror}") from error
-    with journal:
-        yield journal
+def open_journal(plan: Path, anew: bool = False) -> Iterator[Journal]:
+    """Have the journal of a plan for writing, made if it is missing: its last part. ``anew``: where
+    that is damaged a new one is begun. Raises SeatrialError where it is damaged otherwise, and
+    UsageError where another process has it."""
+    folder = journal_of(plan).parent
+    with contextlib.ExitStack() as stack:
+        try:
+            make_folder(folder, 0o700)
+            if stranger := origin_by(folder.lstat(), folder).stranger:
+                raise UsageError(f"{stranger}; an audit that others can write is none")
+            if not anew:
+                History(plan)  # before the journal is taken, by which its mark is written anew
+            parts = parts_of(plan)
+            path = parts[-1]
+            if anew and _is_damaged(path):
+                lock = take_lock(lock_of(path), host_is_gone=False)  # who writes there is met
+                stack.callback(os.close, lock)
+                path = _part_after(parts)
+            journal = Journal.take(path)
+        except Owned as error:
+            raise UsageError(
+                f"{plan}: another process carries it out; wait for it ({error})"
+            ) from None
+        except OSError as error:
+            raise SeatrialError(f"{folder}: cannot be made: {error.strerror}") from error
+        yield stack.enter_context(journal)
 
 
 class History:
     """What the audit of a plan says so far. ``acts``: each with its end, None where it has none;
     ``interrupted``: batches that were announced and have no answer; ``until_ns``: when what is
-    aside may be removed."""
+    aside may be removed; ``damages``: what of the audit is damaged, in words. Raises SeatrialError
+    where it is, but with ``in_part``."""
 
-    def __init__(self, plan: Path) -> None:
+    def __init__(self, plan: Path, in_part: bool = False) -> None:
         self.acts: list[tuple[PurgeBegun, PurgeEnded | None]] = []
         self.interrupted: set[int] = set()
         self.until_ns = 0
         self.freed = 0
+        self.damages: list[str] = []
+        self._plan = plan
         self._letters: dict[int, list[tuple[str, PurgeBatchEnded]]] = {}
-        reading = read(journal_of(plan))
-        for event in reading:
-            self._add(event)
-        if reading.damaged:
+        self._doubtful: dict[int, list[tuple[str, PurgeBatchEnded]]] = {}
+        parts = parts_of(plan)
+        for part in parts:
+            reading = read(part)
+            for event in reading:
+                self._add(event)
+            if reading.damaged or (part != parts[-1] and not part.exists()):
+                self.damages.append(_damage_of(part))
+                for batch, told in self._letters.items():
+                    self._doubtful.setdefault(batch, []).extend(told)
+                self._letters.clear()
+        if not in_part:
+            self.require_whole()
+
+    def require_whole(self) -> None:
+        """Raise SeatrialError where the audit is damaged."""
+        if self.damages:
             raise SeatrialError(
-                f"{journal_of(plan)}: {reading.damaged} damaged lines: what was done is not known "
-                "there; keep it, and make a new plan"
+                f"{'; '.join(self.damages)}: what was done is not known there; keep it; "
+                f"`seatrial purge undo {self._plan}` puts back what lies aside, by the plan and "
+                "the disk; to remove files, make a new plan"
             )
 
     def _add(self, event: Event) -> None:
@@ -176,16 +254,26 @@ class History:
         """Return beside the letters when each was told, in ns; 0 where there is none yet."""
         fates = np.zeros(entries, dtype=np.uint8)
         times = np.zeros(entries, dtype=np.int64)
-        for act, event in self._letters.get(batch, ()):
-            letters = _unpacked(event.letters)
-            if len(letters) != entries:
-                raise SeatrialError(f"the audit of batch {batch} is of another plan")
-            # what is not put back, or not removed, stays where it was
-            known = {"undo": b"ug", "expire": b"rb"}.get(act)
-            new = letters != ord("-") if known is None else np.isin(letters, list(known))
-            fates[new] = letters[new]
-            times[new] = event.time
+        _tell_fates(self._doubtful.get(batch, ()), fates, times)
+        if self.damages:
+            unknown = ~np.isin(fates, list(_FINAL))
+            fates[unknown], times[unknown] = ord("?"), 0
+        _tell_fates(self._letters.get(batch, ()), fates, times)
         return fates, times
+
+
+def _tell_fates(told: Sequence[tuple[str, PurgeBatchEnded]], fates: Any, times: Any) -> None:
+    """Set the letters of a batch, and their times, as acts told them one after the other."""
+    for act, event in told:
+        letters = _unpacked(event.letters)
+        if len(letters) != len(fates):
+            raise SeatrialError(f"the audit of batch {event.batch} is of another plan")
+        # what is not put back, or not removed, stays where it was
+        known = {"undo": b"ug", "expire": b"rb"}.get(act)
+        new = letters != ord("-") if known is None else np.isin(letters, list(known))
+        new |= (fates == ord("?")) & np.isin(letters, list(b"oe")) & (act == "undo")
+        fates[new] = letters[new]
+        times[new] = event.time
 
 
 def _packed(letters: bytes) -> str:
@@ -212,8 +300,9 @@ def _unpacked(text: str) -> Any:
 def carry_out(path: Path, act: Literal["do", "undo", "expire"], wish: Wish) -> Done:
     """Carry out a plan (``do``), put back what it moved aside, or remove that for good. Raises
     UsageError where that may not be, which says what to do."""
-    with open_plan(path) as plan, open_journal(path) as journal:
-        history = History(path)
+    undo = act == "undo"  # what lies aside comes back whatever the audit says
+    with open_plan(path) as plan, open_journal(path, anew=undo) as journal:
+        history = History(path, in_part=undo)
         begun = _begun(plan, journal, history, act, wish)
         return _Doing(plan, journal, history, begun, wish).run()
 
@@ -230,7 +319,7 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
         if policy.file.aside is not None:
             act = "aside"
             until = time.time_ns() + round(policy.file.aside.seconds * SECOND_NS)
-    elif history.begun is None or not history.until_ns:
+    elif not history.damages and (history.begun is None or not history.until_ns):
         raise UsageError(f"{plan.path}: nothing was moved aside by it, so there is nothing to do")
     elif act == "expire" and time.time_ns() < history.until_ns:
         raise UsageError(
@@ -379,6 +468,21 @@ def _aside(root: OpenRoot, act: str, plan: str) -> Iterator[int]:
         ) from error
 
 
+def _slots(root: OpenRoot, plan: str, batch: int) -> list[int]:
+    """Return the indices of the entries of a batch that lie aside, by the disk."""
+    with contextlib.ExitStack() as stack:
+        at = root.descriptor
+        try:
+            for name in (os.fsdecode(ASIDE_NAME), plan[:16]):
+                at = _open_own(name, at, make=False)
+                stack.callback(os.close, at)
+            at = open_folder(str(batch), at=at)
+        except FileNotFoundError:
+            return []
+        stack.callback(os.close, at)
+        return [int(name) for name in names_in(at) if name.isascii() and name.isdecimal()]
+
+
 # ---- the act -------------------------------------------------------------------------------------
 
 
@@ -393,7 +497,7 @@ class _Doing:
         self._policy = Policy.of_record(plan.header.policy)
         self._left_out = np.array(begun.left_out, dtype=np.int64)
         self._counts: Counter[str] = Counter()
-        self._freed = self._errors = 0
+        self._freed = self._errors = self._untold = 0
         self._stopped = ""
         self._look_at = time.monotonic() + _LOOK_S
 
@@ -407,6 +511,11 @@ class _Doing:
     def run(self) -> Done:
         """Carry it out, root by root."""
         tell_way(self._wish.tell)
+        for damage in self._history.damages:
+            self._wish.tell(
+                f"{damage}; what lies aside is put back by the plan and the disk, and told in "
+                f"{self._journal.path.name}"
+            )
         for number, batches in groupby(self._plan.batches(), lambda batch: batch.root):
             todo = self._todo(batches)
             first = next(todo, None)
@@ -423,12 +532,13 @@ class _Doing:
             )
         )
         self._journal.flush(durable=True)
-        return Done(self._act, self._counts, self._freed, until_ns=self._begun.until)
+        return Done(self._act, self._counts, self._freed, "", self._begun.until, self._untold)
 
-    def _do_root(self, number: int, first: Batch, todo: Iterator[Batch]) -> None:
+    @contextlib.contextmanager
+    def _root(self, number: int) -> Iterator[OpenRoot]:
+        """Have a root open. Raises UsageError where it is not that of the plan."""
         planned = self._plan.header.roots[number]
-        with contextlib.ExitStack() as stack:
-            root = stack.enter_context(open_root(planned.path))
+        with open_root(planned.path) as root:
             takes = self._act in ("remove", "aside")
             # a device may have another number after a restart: the way back stays open
             if root.inode != planned.inode or (takes and root.device != planned.device):
@@ -436,6 +546,12 @@ class _Doing:
                     f"{planned.path}: is another folder, or on another device, than when the plan "
                     "was made (a mount is missing?); mount it, or plan again"
                 )
+            yield root
+
+    def _do_root(self, number: int, first: Batch, todo: Iterator[Batch]) -> None:
+        with contextlib.ExitStack() as stack:
+            root = stack.enter_context(self._root(number))
+            takes = self._act in ("remove", "aside")
             aside = stack.enter_context(_aside(root, self._act, self._begun.plan))
             found = stack.enter_context(hands(root.descriptor, self._deed(aside)))
             skips = takes and self._policy.file.open_files == "skip"
@@ -527,10 +643,22 @@ class _Doing:
         if self._act in ("remove", "aside"):
             take &= ~np.isin(batch.entries["uid"], self._left_out)
             return take & np.isin(fates, list(_AGAIN))  # type: ignore[no-any-return]
+        if self._history.damages:
+            return self._lying(batch, take & self._is_wished(batch), fates)
         chosen = np.isin(fates, list(_LIES_ASIDE))
         if batch.number in self._history.interrupted:
             chosen |= take & (fates == 0)
         return chosen & self._is_wished(batch)
+
+    def _lying(self, batch: Batch, wished: Bools, fates: Any) -> Bools:
+        """Return which of the entries lie aside, by the disk, as the audit is damaged. Of others it
+        is counted how many have no fate."""
+        lying = np.zeros(len(batch), dtype=bool)
+        with self._root(batch.root) as root:
+            slots = np.array(_slots(root, self._begun.plan, batch.number), dtype=np.int64)
+        lying[slots[slots < len(batch)]] = True
+        self._untold += int((wished & ~lying & (fates == ord("?"))).sum())
+        return wished & lying
 
     def _is_wished(self, batch: Batch) -> Bools:
         """Return which entries the paths and the owners of the wish fit."""

@@ -15,7 +15,7 @@ from seatrial.cli import Folders
 from seatrial.cli.options import MOMENT, json_option, list_option, text_option, value_option
 from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable
-from seatrial.errors import UsageError
+from seatrial.errors import SeatrialError, UsageError
 from seatrial.plugins.purge import act
 from seatrial.plugins.purge.act import FATES, Done, History, Wish
 from seatrial.plugins.purge.names import shown_name
@@ -146,7 +146,8 @@ def undo(plan: Path, paths: tuple[str, ...], owners: tuple[str, ...], as_json: b
     """Put back what PLAN moved aside.
 
     A file whose name was taken since stays aside, and is told; missing folders are made again.
-    Exits 1 if a file was not put back.
+    Exits 1 if a file was not put back. Where the audit is damaged, what lies aside comes back by
+    PLAN and the disk; exits 3 if it is not known what became of other files.
     """
     whole = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - a link is not followed
     wish = Wish(paths=whole, owners=[_uid(owner) for owner in owners], tell=tell)
@@ -174,12 +175,18 @@ def expire(plan: Path, as_json: bool) -> int:
 def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
     counts = {letter: done.counts[letter] for letter in FATES if done.counts[letter]}
     counts.pop("-", None)
-    bad = bool(done.stopped or counts.keys() & set("eonx"))
+    bad = int(bool(done.stopped or counts.keys() & set("eonx")))
+    if done.untold:
+        bad = SeatrialError.exit_code
+        tell(
+            f"{done.untold} entries do not lie aside, and the damaged audit does not tell what "
+            f"became of them: `seatrial purge audit {plan} --files --fate '?'`"
+        )
     if as_json:
         fates = {FATES[letter]: number for letter, number in counts.items()}
         record = {"act": done.act, "fates": fates, "freed": done.freed, "stopped": done.stopped}
-        click.echo(to_json(record), nl=False)
-        return int(bad)
+        click.echo(to_json({**record, "untold": done.untold}), nl=False)
+        return bad
     table = TextTable("entries> | what became of them")
     for letter, number in counts.items():
         table.add(str(number), FATES[letter])
@@ -198,7 +205,7 @@ def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
         tell(f"stopped: {done.stopped}; go on with `seatrial purge resume {plan}`")
     if counts.keys() & set("eox"):
         tell(f"which files: `seatrial purge audit {plan} --files`")
-    return int(bad)
+    return bad
 
 
 # ---- audit ---------------------------------------------------------------------------------------
@@ -213,19 +220,23 @@ def audit(plan: Path, files: bool, fate: str | None, as_json: bool) -> int:
     """Tell what became of what PLAN takes, by its audit.
 
     The letters: r removed, b removed by an act that was killed, a moved aside, u put back, c
-    changed since the plan, g gone before, k open, e error, n not tried.
+    changed since the plan, g gone before, k open, e error, n not tried, ? not known, as the audit
+    is damaged: then it exits 3.
     """
     with open_plan(plan) as opened:
-        history = History(plan)
+        opened.require_unchanged()
+        history = History(plan, in_part=True)
         history.require_of(opened)
         if files:
             for line in _lines(opened, history, fate):
                 click.echo(line)
+            history.require_whole()
             return 0
         counts: Counter[str] = Counter()
         for batch in opened.batches():
             counts.update(letter for letter, _ in _fates(batch, history))
     _print_audit(plan, history, counts, as_json)
+    history.require_whole()
     return 0
 
 
@@ -248,9 +259,19 @@ def _lines(plan: Plan, history: History, fate: str | None) -> Iterator[str]:
                 yield f"{letter} {when} {shown_name(root + b'/' + path)}"
 
 
+_UNDER_WAY = "under way or stopped"
+
+
+def _state(history: History) -> str:
+    if history.damages:
+        return "the audit is damaged"
+    if not history.acts:
+        return "not begun"
+    return _UNDER_WAY if history.ended is None else "done"
+
+
 def _print_audit(plan: Path, history: History, counts: Counter[str], as_json: bool) -> None:
-    under_way = history.begun is not None and history.ended is None
-    state = "under way or stopped" if under_way else "done" if history.acts else "not begun"
+    state = _state(history)
     if as_json:
         record = {
             "state": state,
@@ -284,5 +305,5 @@ def _print_audit(plan: Path, history: History, counts: Counter[str], as_json: bo
         if counts[letter]:
             table.add(letter, str(counts[letter]), FATES[letter])
     click.echo(table)
-    if under_way:
+    if state == _UNDER_WAY:
         tell(f"go on with `seatrial purge resume {plan}`")

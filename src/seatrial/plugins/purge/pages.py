@@ -28,7 +28,7 @@ from seatrial.errors import UsageError
 from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.lazy import np
-from seatrial.plugins.purge.act import journal_of
+from seatrial.plugins.purge.act import parts_of
 from seatrial.plugins.purge.amounts import AGES, Sum, sums_of
 from seatrial.plugins.purge.events import PurgeBatchEnded, PurgeBegun, PurgeEnded, PurgeWarned
 from seatrial.plugins.purge.mail import Recipient, owner_shown, policy_of, rules_of
@@ -795,10 +795,11 @@ def _plan_state(path: Path) -> PlanState:
     except UsageError as error:
         return PlanState(path.name, fault=str(error))
     roots = tuple(root.path for root in header.roots)
-    reading = read(journal_of(path))
-    events = list(reading)
+    readings = [read(part) for part in parts_of(path)]
+    events = [event for reading in readings for event in reading]
     told = {e.uid for e in events if isinstance(e, PurgeWarned) and not e.failed}
-    fault = f"{reading.damaged} damaged lines in its audit" if reading.damaged else ""
+    damaged = sum(reading.damaged for reading in readings)
+    fault = f"{count(damaged, 'damaged line')} in its audit" if damaged else ""
     acts = tuple(_acts(events))
     return PlanState(path.name, header.made_ns, roots, end.taken, end.bytes, len(told), acts, fault)
 

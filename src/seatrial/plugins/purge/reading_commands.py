@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -72,6 +73,7 @@ def show(
     """Show what a plan takes and keeps, and by which rule."""
     asked = pages.Asked(cast(pages.By | None, by), _owner(owner), unit, top, depth)
     with open_plan(plan) as opened:
+        opened.require_unchanged()
         print_page(pages.show_page(opened, asked), form)
     return 0
 
@@ -86,6 +88,7 @@ def why(plan: Path, path: str, form: str) -> int:
     A file that the plan does not name is judged as it is now, at the time of the plan.
     """
     with open_plan(plan) as opened:
+        opened.require_unchanged()
 
         def fate(found: pages.Found) -> str:
             return _fate(opened, found)
@@ -131,6 +134,7 @@ def mail_command(
         raise UsageError("--text, --write, --send and --told exclude each other; give one")
     uid = _owner(owner)
     with open_plan(plan) as opened:
+        opened.require_unchanged()
         owners = _recipients(opened, uid)
         if uid is not None and not owners:
             raise UsageError(f"{mail.owner_shown(uid)} has no file of which the plan tells owners")
@@ -146,7 +150,7 @@ def mail_command(
 
 def _recipients(plan: Plan, uid: int | None) -> list[mail.Recipient]:
     """Return the owners, or the one that is asked for, as the record has them now."""
-    events = read(act.journal_of(plan.path))
+    events = chain.from_iterable(map(read, act.parts_of(plan.path)))
     return [each for each in mail.recipients(plan, events) if uid in (None, each.uid)]
 
 
