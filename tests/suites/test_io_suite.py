@@ -95,6 +95,18 @@ def test_programs_of_steps_give_the_rate_of_each(here: Workplace) -> None:
     assert not list((here.folder / "data").iterdir())
 
 
+def test_steps_follow_the_memory_of_a_node(place: Workplace) -> None:
+    (place.folder / "h5pcc").touch(mode=0o755)
+    place.env["PATH"] = f"{place.folder}:/usr/bin:/bin"
+    nodes = [{"names": "n[1-4]", "cores": 16, "memory": "64GiB"}]
+    place._write_machine({"machine": "large", "scheduler": "slurm", "nodes": nodes})
+    words = ("-m", str(place.machine), "--set", "memories=2", "--set", "hosts=1")
+    done = place.seatrial("list", str(SUITE / "h5write"), *words, "--format", "json")
+    assert done.code == 0, done.said
+    # 2 x 64 GiB by 2 writers in 4 steps
+    assert {case["parameters"]["bytes"] for case in json.loads(done.out)} == {16 << 30}
+
+
 @needs_libraries
 def test_a_wrong_value_is_a_wrong_answer(here: Workplace) -> None:
     here.env["WRITE_FLIP"] = "3"

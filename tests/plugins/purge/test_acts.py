@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import stat
+import struct
 import subprocess
 import time
 from collections.abc import Callable
@@ -295,6 +296,24 @@ def test_a_person_consents_once(scratch: Scratch) -> None:
     act.carry_out(plan, "do", Wish(consents=("ann", "ann ", "Bob  B", "bob b")))
     begun = History(plan).begun
     assert begun is not None and begun.consents == ["ann", "Bob B"]
+
+
+ACL = "system.posix_acl_access"
+
+
+def test_an_acl_goes_aside_and_comes_back(scratch: Scratch, way: str) -> None:
+    """The list of the file, and a default one of its folder, in the form of the kernel
+    (linux/posix_acl_xattr.h): one more user may read."""
+    entries = ((0x01, 6, -1), (0x02, 4, 1234), (0x04, 4, -1), (0x10, 4, -1), (0x20, 0, -1))
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    path = scratch.file("ann/f")
+    os.setxattr(path, ACL, acl)
+    os.setxattr(path.parent, "system.posix_acl_default", acl)
+    plan = scratch.plan(aside="7d")
+    assert scratch.do(plan).counts["a"] == 1 and not path.exists()
+    assert scratch.undo(plan).counts["u"] == 1
+    assert os.getxattr(path, ACL) == acl
+    assert scratch.do(scratch.plan("again")).counts["r"] == 1 and not path.exists()
 
 
 def test_what_cannot_be_removed_is_an_error_and_capped(scratch: Scratch, way: str) -> None:
