@@ -665,10 +665,20 @@ def test_undo_of_a_damaged_audit_says_what_it_does_not_know(scratch: Scratch) ->
     scratch.do(plan)
     journal = act.journal_of(plan)
     lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(_emptied(lines, 0))
+    with act.open_journal(plan):
+        journal.write_bytes(_emptied(lines, 0))
+        with pytest.raises(UsageError, match="another process carries it out"):
+            scratch.undo(plan)
+    with open_plan(plan) as opened:
+        slots = scratch.root / ".seatrial-aside" / opened.end.sha256[:16] / "0"
+    slots.mkdir(0o700, parents=True)
+    for folder in (slots.parent.parent, slots.parent):
+        folder.chmod(0o700)
+    for name in ("junk", "9" * 30, "2", "01"):  # what another put there stays
+        (slots / name).touch()
     done = scratch.place.seatrial("purge", "undo", "./p")
     assert done.code == 3 and "6 entries do not lie aside" in done.err, done.said
-    assert set(fates_in_part(plan)) == {"?"}
+    assert set(fates_in_part(plan)) == {"?"} and len(scratch.left()) == 4
 
 
 def fates_in_part(plan: Path) -> str:

@@ -468,8 +468,8 @@ def _aside(root: OpenRoot, act: str, plan: str) -> Iterator[int]:
         ) from error
 
 
-def _slots(root: OpenRoot, plan: str, batch: int) -> list[int]:
-    """Return the indices of the entries of a batch that lie aside, by the disk."""
+def _slots(root: OpenRoot, plan: str, batch: int) -> frozenset[str]:
+    """Return what lies aside of a batch, by the disk: names, which are indices of entries."""
     with contextlib.ExitStack() as stack:
         at = root.descriptor
         try:
@@ -478,9 +478,9 @@ def _slots(root: OpenRoot, plan: str, batch: int) -> list[int]:
                 stack.callback(os.close, at)
             at = open_folder(str(batch), at=at)
         except FileNotFoundError:
-            return []
+            return frozenset()
         stack.callback(os.close, at)
-        return [int(name) for name in names_in(at) if name.isascii() and name.isdecimal()]
+        return frozenset(names_in(at))
 
 
 # ---- the act -------------------------------------------------------------------------------------
@@ -653,10 +653,9 @@ class _Doing:
     def _lying(self, batch: Batch, wished: Bools, fates: Any) -> Bools:
         """Return which of the entries lie aside, by the disk, as the audit is damaged. Of others it
         is counted how many have no fate."""
-        lying = np.zeros(len(batch), dtype=bool)
         with self._root(batch.root) as root:
-            slots = np.array(_slots(root, self._begun.plan, batch.number), dtype=np.int64)
-        lying[slots[slots < len(batch)]] = True
+            slots = _slots(root, self._begun.plan, batch.number)
+        lying: Bools = np.array([str(index) in slots for index in range(len(batch))], dtype=bool)
         self._untold += int((wished & ~lying & (fates == ord("?"))).sum())
         return wished & lying
 
