@@ -104,6 +104,21 @@ def test_the_mark_follows_each_sync(tmp_path: Path) -> None:
     assert damaged(path) == 0
 
 
+def test_who_takes_a_cut_journal_and_writes_nothing_hides_no_loss(journal: Path) -> None:
+    """As a command does that is refused for another reason, and ends by an error."""
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:-1]))
+    Journal.take(journal).close()
+    with pytest.raises(RuntimeError), Journal.take(journal):
+        raise RuntimeError
+    again = read(journal)
+    assert list(again) and again.damaged == 1
+    with Journal.take(journal):
+        pass
+    told = read(journal)
+    assert list(told) and told.damaged == 1, "now a line of it says so"
+
+
 def test_a_torn_end_behind_the_mark_is_no_damage(journal: Path) -> None:
     with journal.open("ab") as file:
         file.write(b'{"event":"al')

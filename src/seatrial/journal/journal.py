@@ -61,6 +61,7 @@ class Journal:
         self._unsealed: list[bytes] = []  # together whole lines, without their checksums
         self._pending = b""  # whole lines
         self._first: list[str] = []  # files that are synced before the journal is
+        self._cut = False  # it has lost its end, and no line of it says so yet
         self._seed = seed_of(os.pread(descriptor, ENDING, max(0, end - ENDING)))
 
     @classmethod
@@ -85,6 +86,7 @@ class Journal:
             if mark is not None and not is_kept(path, mark, descriptor):
                 lost = max(0, mark.bytes - end)
                 journal._unsealed.append(b'{"lost":%d}\n' % lost)  # damaged
+                journal._cut = True
             return journal
         except (OSError, Owned) as error:
             os.close(descriptor)
@@ -122,6 +124,7 @@ class Journal:
         try:
             if self._pending:
                 self._write()
+                self._cut = False
         except OSError as error:
             raise JournalError(cannot("written", self.path, error)) from error
         if durable:
@@ -140,7 +143,7 @@ class Journal:
             ending = os.pread(self._descriptor, ENDING, max(0, end - ENDING))
         except OSError as error:
             raise JournalError(cannot("written", self.path, error)) from error
-        if seed_of(ending):
+        if seed_of(ending) and not self._cut:  # else the old mark alone tells of the loss
             write_mark(self.path, end, ending)
 
     def require_there(self) -> None:
