@@ -207,7 +207,7 @@ def test_what_went_wrong_is_named(place: Workplace) -> None:
     place.local(cores=16)
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, ""),
-        ({"act_limit": 1, "act": "sleep 100"}, "act hung and was ended after 1."),
+        ({"act_limit": 1, "act": "sleep 100"}, "act hung and was ended after 1"),
         ({"act": "exit 3"}, "act ended with 3"),
         ({"undo": "touch {there}; exit 4"}, "undo ended with 4"),
         ({"act": "rm {there}"}, "the drill ended early: not well before the way back"),
