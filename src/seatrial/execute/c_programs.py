@@ -52,3 +52,12 @@ def kept(name: str, made_from: bytes, compile_it: Callable[[Path], None]) -> Pat
         compile_it(fresh)
         fresh.replace(program)
     return program
+
+
+def kept_or_reason(name: str, source: Path, title: str) -> tuple[Path | None, str]:
+    """Return a program of one file as ``kept`` does; None, and why, where it cannot be had."""
+    try:
+        made_from = source.read_bytes()  # plain: a file of Seatrial's
+        return kept(name, made_from, lambda path: compile_to(path, source, title)), ""
+    except (SeatrialError, OSError) as error:
+        return None, str(error)

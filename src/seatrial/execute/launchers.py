@@ -1,7 +1,9 @@
 """The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
 none."""
 
+import contextlib
 import re
+import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -151,6 +153,17 @@ def _before(
 def launch_line(machine: Machine, test: Test, case: Case) -> str:
     """Return the value of $LAUNCH."""
     return launch_of(machine, test, case).line
+
+
+_WRITTEN = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
+
+
+def launch_written(job_script: str, default: str = "") -> str:
+    """Return $LAUNCH as a job script has it; ``default`` where it has none, or is cut."""
+    if written := _WRITTEN.findall(job_script):
+        with contextlib.suppress(ValueError):  # a quotation that does not end
+            return shlex.split(written[-1])[0].removeprefix("LAUNCH=")
+    return default
 
 
 def srun_arguments(launch: Launch) -> list[str]:

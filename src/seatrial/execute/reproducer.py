@@ -14,7 +14,6 @@ SHA256SUMS       of all of these
 
 import hashlib
 import os
-import re
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +26,7 @@ from seatrial.execute.builds import LOG, RESULT
 from seatrial.execute.compilers import load_lines, read_found, versions_of
 from seatrial.execute.environment import exports, preamble, toolchain_variables, write_script
 from seatrial.execute.kept_files import TAIL
+from seatrial.execute.launchers import launch_written
 from seatrial.execute.plan.component_tests import part_of
 from seatrial.execute.script import run_variables_of, settings_lines
 from seatrial.execute.trial_folder import TrialFolder
@@ -46,7 +46,6 @@ _OBSERVED = (
     *("stdout", "stderr", f"stdout{TAIL}", f"stderr{TAIL}"),
     *("events.jsonl", "job.sh", "placement.txt", "stripes.txt"),
 )
-_LAUNCH = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)
 
 _RUN = """\
 #!/bin/bash
@@ -196,8 +195,7 @@ class _Packing:
         build = self._test.build
         if build is None:
             return
-        if build.prebuilt or build.spack or build.easybuild:
-            made = build.prebuilt or build.spack or build.easybuild
+        if made := build.prebuilt or build.spack or build.easybuild:
             self.absent.append(f"the program of the build ({made}): give it yourself")
         same = self._is_same_build()
         for source in map(Path, build.sources):
@@ -312,10 +310,7 @@ class _Packing:
         except OSError:
             self.absent.append("$LAUNCH of the run: its job.sh is not there any more; set it")
             return ""
-        written = _LAUNCH.findall(text)
-        words = _words(written[-1]) if written else []
-        line = words[0].removeprefix("LAUNCH=") if words else ""
-        return line.replace(f"{self._run.path}/", "./")
+        return launch_written(text).replace(f"{self._run.path}/", "./")
 
     def _environment(self, launch: str) -> str:
         machine, test, case = self._record.machine, self._test, self._case

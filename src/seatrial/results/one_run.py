@@ -6,10 +6,8 @@ launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 .
 expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
-import contextlib
 import hashlib
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,7 +18,7 @@ from msgspec import Struct
 from seatrial.errors import SeatrialError
 from seatrial.escaping import plain_line
 from seatrial.execute.builds import RESULT
-from seatrial.execute.launchers import TASK_GPUS, launch_line
+from seatrial.execute.launchers import TASK_GPUS, launch_line, launch_written
 from seatrial.execute.trial_folder import TrialFolder, references_by_now
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record, references_of
@@ -228,8 +226,6 @@ def phases(run: RunRow, rows: Sequence[EventRow]) -> list[RunPhase]:
 
 # ---- how its tasks were started -----------------------------------------------------------
 
-_LAUNCH = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
-
 
 class Launched(Struct, frozen=True):
     """How the tasks of a run were started: the kind of the launcher, and $LAUNCH itself, "" where
@@ -255,9 +251,7 @@ def launched(record: Record | None, case: CaseRow, job_script: str) -> Launched:
     else:
         kind = launcher_of(record.machine, test, known.toolchain, known.parameters).kind
         line = launch_line(record.machine, test, known)
-    if written := _LAUNCH.findall(job_script):
-        with contextlib.suppress(ValueError):  # a quotation that does not end
-            line = shlex.split(written[-1])[0].removeprefix("LAUNCH=")
+    line = launch_written(job_script, line)
     ordered = test is not None and bool(test.run.order or test.run.place)
     return Launched(kind, plain_line(line), f"./{TASK_GPUS}" in line.split() and not ordered)
 

@@ -24,7 +24,7 @@ from typing import IO, NamedTuple, Protocol, Self
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.execute import c_programs
+from seatrial.execute.c_programs import kept_or_reason
 from seatrial.files import open_folder
 from seatrial.plugins.purge import in_python
 from seatrial.plugins.purge.in_python import Answer, Deed
@@ -90,14 +90,7 @@ def program_or_reason() -> tuple[Path | None, str]:
 
 @cache
 def _compiled() -> tuple[Path | None, str]:
-    try:
-        return c_programs.kept(
-            "purge",
-            SOURCE.read_bytes(),  # plain: a file of Seatrial's
-            lambda path: c_programs.compile_to(path, SOURCE, "the walker of purge"),
-        ), ""
-    except (SeatrialError, OSError) as error:
-        return None, str(error)
+    return kept_or_reason("purge", SOURCE, "the walker of purge")
 
 
 def tell_way(tell: Callable[[str], None]) -> None:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
-from seatrial.execute import c_programs
+from seatrial.execute.c_programs import kept_or_reason
 from seatrial.lazy import Bools, Indices, Ints, np
 
 SOURCE = Path(__file__).parent / "simulation.c"
@@ -94,14 +94,7 @@ def simulate(workload: Workload, order: Indices, backfill: Backfill) -> Ints:
 @cache
 def program_or_reason() -> tuple[Path | None, str]:
     """Return the compiled simulation; None, and why, where it cannot be compiled."""
-    try:
-        return c_programs.kept(
-            "simulation",
-            SOURCE.read_bytes(),  # plain: a file of Seatrial's
-            lambda path: c_programs.compile_to(path, SOURCE, "the simulation"),
-        ), ""
-    except (SeatrialError, OSError) as error:
-        return None, str(error)
+    return kept_or_reason("simulation", SOURCE, "the simulation")
 
 
 def in_c(program: Path, ordered: Workload, backfill: Backfill) -> Ints:
