@@ -77,6 +77,25 @@ def test_drills_sweeps_and_what_cannot_be_read(place: Workplace) -> None:
     log.write_text(DRILL_LOG.replace("9000", "5000"))
     assert place.run("--name", "new").code == 0
     _sweep(place)
+    place.local(cores=4)
+    place.test(
+        "wrong",
+        "sleep 0.1",
+        logs=False,
+        run={"walltime": "1h"},
+        harmful=True,
+        drill={"act": "true", "undo": "true", "watch": {"p": "false"}, "before": 0.2},
+        verify=[{"drill": {"p": "1s"}}],
+    )
+    assert place.run("--name", "bad", "-k", "wrong", "--consent", "Ada").code == 1
+    (bad,) = [
+        one
+        for one in json.loads(place.seatrial("filesystems", "--format", "json").out)["drills"]
+        if one["test"] == "wrong"
+    ]
+    assert bad["longest_stop"] is None and bad["excluded"] == {"wrong answer": 1}
+    assert "1 wrong answer" in place.seatrial("filesystems").out
+    _machine(place)
     done = place.seatrial("filesystems")
     words = " ".join(done.out.split())
     assert "drill write 3 s 3 s 1 new" in words and "old" not in words, done.out

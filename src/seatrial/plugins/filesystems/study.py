@@ -65,15 +65,17 @@ class PromisedFigure(Struct, frozen=True, kw_only=True):
 
 
 class DrilledFigure(Struct, frozen=True, kw_only=True):
-    """The stops of a probe in the newest trial of a drill (s): the longest of its ``n`` runs."""
+    """The stops of a probe in the newest trial of a drill (s): the longest of its ``n`` runs that
+    went right. ``excluded``: how many did not, by verdict; where none did, there is no probe."""
 
     machine: str
     test: str
     probe: str
-    longest_stop: float
+    longest_stop: float | None
     first_good: float | None
     n: int
     trial: str
+    excluded: dict[str, int]
 
 
 class GaugeLoad(Struct, frozen=True, kw_only=True):
@@ -133,7 +135,7 @@ def _found(store: Store, machine: str) -> FileSystems:
         ],
         figures=list(_figures(machines, cases)),
         sweeps=list(_sweeps(measured, unread)),
-        drills=_drills(cases),
+        drills=_drills(measured, cases),
         loads=list(_loads(measured, unread)),
         trials=len(rows),
         of_trials=len(every),
@@ -238,14 +240,40 @@ def _sweeps(measured: Iterable[tuple[TrialRow, Record]], unread: list[str]) -> I
             yield found
 
 
-def _drills(cases: Sequence[CaseRuns]) -> list[DrilledFigure]:
-    """Return the stops of each drill in its newest trial: cases are in the order of trials."""
-    newest: dict[tuple[str, str], list[DrilledFigure]] = {}
+def _drills(
+    measured: Iterable[tuple[TrialRow, Record]], cases: Iterable[CaseRuns]
+) -> list[DrilledFigure]:
+    """Return the stops of each drill in its newest trial, also where it went wrong there."""
+    by_trial: dict[str, list[CaseRuns]] = {}
     for case in cases:
-        found = list(_stops(case))
-        if found:
-            newest[case.machine, case.test] = found
-    return [each for _, found in sorted(newest.items()) for each in found]
+        by_trial.setdefault(case.folder, []).append(case)
+    newest: dict[tuple[str, str], list[DrilledFigure]] = {}
+    for row, record in measured:
+        found: dict[tuple[str, str], list[DrilledFigure]] = {}
+        for case in by_trial.get(row.path, ()):
+            stops = list(_stops(case))
+            is_drill = getattr(record.tests.get(case.test), "drill", None) is not None
+            if is_drill and case.excluded and not stops:
+                stops = [_drilled_figure(case)]
+            if stops:
+                found.setdefault((case.machine, case.test), []).extend(stops)
+        newest |= found
+    return [each for _, figures in sorted(newest.items()) for each in figures]
+
+
+def _drilled_figure(
+    case: CaseRuns, probe: str = "", stops: Sequence[float] = (), good: Sequence[float] = ()
+) -> DrilledFigure:
+    return DrilledFigure(
+        machine=case.machine,
+        test=case.test,
+        probe=probe,
+        longest_stop=max(stops, default=None),
+        first_good=max(good, default=None),
+        n=len(stops),
+        trial=case.trial,
+        excluded=case.excluded,
+    )
 
 
 def _stops(case: CaseRuns) -> Iterator[DrilledFigure]:
@@ -253,16 +281,8 @@ def _stops(case: CaseRuns) -> Iterator[DrilledFigure]:
     for metric, values in by_name.items():
         name, _, probe = metric.rstrip("}").partition("{probe=")
         if name == "longest_stop" and probe:
-            good = by_name.get(f"first_good{{probe={probe}}}")
-            yield DrilledFigure(
-                machine=case.machine,
-                test=case.test,
-                probe=probe,
-                longest_stop=max(values),
-                first_good=max(good) if good else None,
-                n=len(values),
-                trial=case.trial,
-            )
+            good = by_name.get(f"first_good{{probe={probe}}}", [])
+            yield _drilled_figure(case, probe, values, good)
 
 
 def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> Iterator[GaugeLoad]:
@@ -437,11 +457,13 @@ def _drilled(found: FileSystems) -> Iterator[Section]:
         Column("longest stop", "seconds"),
         Column("first good after", "seconds"),
         Column("runs", "count"),
+        Column("other runs", fold=True),
         Column("trial", spare=1),
     )
     rows: list[list[Cell]] = [
         [
-            *(one.machine, one.test, one.probe, one.longest_stop, one.first_good, one.n),
+            *(one.machine, one.test, one.probe, one.longest_stop, one.first_good, one.n or None),
+            ", ".join(f"{number} {verdict}" for verdict, number in one.excluded.items()),
             Link(one.trial, trial_address(one.trial)),
         ]
         for one in found.drills
