@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from seatrial.execute import heartbeat
 from seatrial.execute.requests import INTERRUPTED
 from seatrial.journal.events import (
     PolicyChanged,
@@ -22,6 +23,7 @@ from seatrial.journal.events import (
     TrialPaused,
     TrialResumed,
 )
+from seatrial.show.web.watches import look_at_drivers
 from seatrial.units import show_seconds
 from tests.execute.plans import (
     TAG,
@@ -261,6 +263,28 @@ def test_the_server_raises_the_alarm_and_no_second_one(place: Workplace) -> None
         server.send(signal.SIGTERM)
         assert server.end().code == 0
     assert len(told(place)) == 3
+
+
+def test_a_silence_by_our_clock_alone_is_looked_at_again(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of the file server may be behind ours, by ticks of the kernel or by minutes."""
+    plan(place, "1h")
+    with start(place, "-q") as driving:
+        driving.until(place.ran_more(0), "a run")
+        driving.kill()
+    behind = 3500.0
+    monkeypatch.setattr(heartbeat, "file_clock", lambda folder: time.time() - behind)
+    os.utime(place.trial(TAG).heartbeat, (time.time() - 3600,) * 2)
+    looked_at: dict[str, Any] = {}
+    look_at_drivers(place.folder / "trials", 600.0, looked_at)
+    assert told(place) == [], "by the file server it beat 100 s ago"
+    behind = 0.0
+    look_at_drivers(place.folder / "trials", 600.0, looked_at)
+    assert len(told(place)) == 1
+    place.trial(TAG).alarm.unlink()
+    look_at_drivers(place.folder / "trials", 600.0, looked_at)
+    assert len(told(place)) == 1, "what was told is not looked at again"
 
 
 def test_an_alarm_that_fails_is_raised_again(place: Workplace) -> None:

@@ -78,7 +78,7 @@ def silence(folder: TrialFolder, record: Record, limit: float) -> Silence | None
     abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life, and
     a journal that lost all of its events does not say that it should not run. Raises
     JournalError."""
-    silent = _silent_for(folder, record, limit)
+    silent = silent_for(folder, record, limit)
     if silent.seconds <= limit or record.rehearsed:
         return None
     life = life_of(folder, record.policy.duration)
@@ -96,7 +96,9 @@ def _is_emptied(folder: TrialFolder) -> bool:
     return not size and read_mark(folder.journal) is not None
 
 
-def _silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
+def silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
+    """Return for how long nothing was heard of a trial's driver, whether it should run or not. Where
+    it may be more than ``limit`` seconds, the clock of its file server decides."""
     at = last_beat(folder)
     if at is None:
         return Silence(time.time() - record.created / SECOND_NS, "its heartbeat is missing")

@@ -19,6 +19,7 @@ from threading import Thread
 
 from seatrial.errors import SeatrialError
 from seatrial.execute.alerts import alarms, told_of
+from seatrial.execute.heartbeat import silent_for
 from seatrial.execute.plan_trials import to_begin
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import tags
@@ -158,7 +159,7 @@ def _watch(trials: Path, limit: float) -> None:
     looked_at: dict[str, _State] = {}  # of silent trials
     while True:
         try:
-            _look(trials, limit, looked_at)
+            look_at_drivers(trials, limit, looked_at)
         except OSError as error:
             _driver_watch_log.warning("the trials cannot be looked at: %s", error)
         except Exception:  # an alarm that has ended alarms nobody
@@ -166,11 +167,13 @@ def _watch(trials: Path, limit: float) -> None:
         time.sleep(min(LOOK_SECONDS, limit))
 
 
-def _look(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
-    """Tell people of trials that are silent since the last look."""
-    for folder, state, silent in _worth_a_look(trials, limit):
+def look_at_drivers(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
+    """Tell people of trials that are silent since the last look. ``looked_at`` keeps the silent ones,
+    which are not looked at again until something of them changes."""
+    for folder, state in _worth_a_look(trials, limit):
         if looked_at.get(folder.tag) == state:
             continue
+        silent = _is_silent(folder, limit)
         alarms_told = list(alarms([folder], limit))
         for alarm in alarms_told:
             _driver_watch_log.error("%s%s", alarm.text, alarm.failure and f": {alarm.failure}")
@@ -178,8 +181,17 @@ def _look(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
             looked_at[folder.tag] = state
 
 
-def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _State, bool]]:
-    """Yield the trials of this user that are silent, complete ones among them, and those of whose
+def _is_silent(folder: TrialFolder, limit: float) -> bool:
+    """Return whether a trial is silent by the clock by which the alarm decides: one that is so by
+    the clock of this host only has its alarm still to come."""
+    try:
+        return silent_for(folder, folder.record(), limit).seconds > limit
+    except SeatrialError:
+        return True  # the alarm tells why
+
+
+def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _State]]:
+    """Yield the trials of this user that seem silent, complete ones among them, and those of whose
     silence people were told."""
     for tag in tags(trials):
         folder = TrialFolder(trials / tag)
@@ -189,9 +201,9 @@ def _worth_a_look(trials: Path, limit: float) -> Iterator[tuple[TrialFolder, _St
             state = (beat, folder.journal.stat().st_mtime, begun)
         except (OSError, SeatrialError):
             continue
-        silent = abs(time.time() - beat) > limit
-        if (silent or told_of(folder)) and _is_own(folder):
-            yield folder, state, silent
+        seems_silent = abs(time.time() - beat) > limit
+        if (seems_silent or told_of(folder)) and _is_own(folder):
+            yield folder, state
 
 
 def _last_beat(folder: TrialFolder) -> float:
