@@ -15,7 +15,7 @@ from seatrial.errors import UsageError
 from seatrial.execute.batch.scheduler_client import ENDED
 from seatrial.execute.environment import inherited
 from seatrial.execute.local import LocalBackend
-from seatrial.execute.protocol import Ended, Started, Submission
+from seatrial.execute.protocol import JobEnd, Started, Submission
 from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from seatrial.model.test import Case
 
@@ -80,4 +80,4 @@ class _SimulatedBackend(LocalBackend):
         for run_id, state in states.items():
             if state != COMPLETED:
                 self._report(Started(run_id))
-                self._report(Ended(run_id, ENDED[state], state, None))
+                self._report(JobEnd(run_id, ENDED[state], state, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,8 @@ from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.driver import Driver
 from seatrial.execute.hangs import HangDetector, OutputState
 from seatrial.execute.placement import PlacementTarget
-from seatrial.execute.protocol import Ended
-from seatrial.execute.run_collector import CollectedRun
+from seatrial.execute.protocol import JobEnd
+from seatrial.execute.run_collector import Collected
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
 from seatrial.model.codes import LOST
@@ -89,19 +90,19 @@ def test_a_placed_run_is_settled_beside_the_loop(
 
     monkeypatch.setattr(run_collector, "job_events", hangs)
 
-    async def collect() -> CollectedRun:
-        ended = Ended(run.name, None, "exited", 3)
+    async def collect() -> Collected:
+        ended = JobEnd(run.name, None, "exited", 3)
         launched = driver._staging.begin(Launch(0, run.name), case)
         placed = replace(launched, place=PlacementTarget("scratch", "", 0, run))
         collected = driver._collector.collect(placed, lambda _: ended)
-        assert not isinstance(collected, CollectedRun)
+        assert isinstance(collected, Coroutine)
         task = asyncio.ensure_future(collected)
         await asyncio.sleep(0.02)
         freed.set()  # the loop goes on meanwhile
         return await task
 
-    outcome = asyncio.run(collect())
-    assert outcome.code == LOST
+    _, verdict = asyncio.run(collect())
+    assert verdict.code == LOST
 
 
 def test_plain_runs_are_watched(place: Workplace) -> None:

@@ -17,7 +17,7 @@ from seatrial.execute.creation import create
 from seatrial.execute.driver import Driver
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
-from seatrial.execute.protocol import Ended, Job, NeverStarted, Queued, Refused, Submission, Update
+from seatrial.execute.protocol import Job, JobEnd, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import NodeExcluded
@@ -78,11 +78,11 @@ class FakeBackend:
 
 def good(backend: FakeBackend, job: Job) -> Update:
     (backend.directory / builds.RESULT).write_text("0\n")
-    return Ended(job.run_id, None, "COMPLETED", 0)
+    return JobEnd(job.run_id, None, "COMPLETED", 0)
 
 
 def silent(backend: FakeBackend, job: Job) -> Update:
-    return Ended(job.run_id, None, "FAILED", 7)
+    return JobEnd(job.run_id, None, "FAILED", 7)
 
 
 def refused(backend: FakeBackend, job: Job) -> Update:
@@ -94,7 +94,7 @@ def unknown(backend: FakeBackend, job: Job) -> Update:
 
 
 def ends(code: Code) -> Step:
-    return lambda backend, job: Ended(job.run_id, code.number, code.name, None)
+    return lambda backend, job: JobEnd(job.run_id, code.number, code.name, None)
 
 
 def a_case(**keys: Any) -> Case:
@@ -212,7 +212,7 @@ class SlowBackend(FakeBackend):
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
         for each in self.known:
-            self.inbox.put_nowait(Ended(each, CANCELLED.number, "", None))
+            self.inbox.put_nowait(JobEnd(each, CANCELLED.number, "", None))
 
 
 @pytest.mark.parametrize(("moment", "found"), [("submit", 1), ("wait", 0), ("told", 1)])
@@ -233,7 +233,7 @@ def test_cancelling_waits_for_no_job_that_the_backend_does_not_have(
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         if moment == "told":
-            assert in_jobs.receive(Ended(backend.known.pop(), NODE_FAILURE.number, "", None))
+            assert in_jobs.receive(JobEnd(backend.known.pop(), NODE_FAILURE.number, "", None))
         async with asyncio.timeout(10):
             await in_jobs.cancel()
         return backend
@@ -244,4 +244,4 @@ def test_cancelling_waits_for_no_job_that_the_backend_does_not_have(
 def test_updates_about_runs_are_not_of_builds(tmp_path: Path) -> None:
     backend = FakeBackend([])
     in_jobs = JobBuilds(TrialFolder(tmp_path), MACHINE, backend, "t", str)  # type: ignore[arg-type]
-    assert not in_jobs.receive(Ended("r1", None, "COMPLETED", 0))
+    assert not in_jobs.receive(JobEnd("r1", None, "COMPLETED", 0))

@@ -38,7 +38,7 @@ def test_the_driver_says_what_it_does_and_what_it_was_told(place: Workplace, lev
     waited = [text for kind, text in said if kind == "DEBUG"]
     if level == "debug":
         assert any("waiting" in text for text in waited)
-        assert any("told Ended(" in text for text in waited)
+        assert any("told JobEnd(" in text for text in waited)
     else:
         assert waited == []
 

@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ from seatrial.execute.driver import Driver
 from seatrial.execute.environment import ENVIRONMENT
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.plan_trials import begin
-from seatrial.execute.protocol import Ended, Job, Queued, Started, Submission, Trouble, Update
+from seatrial.execute.protocol import Job, JobEnd, Queued, Started, Submission, Trouble, Update
 from seatrial.execute.requests import TWICE
-from seatrial.execute.run_collector import CollectedRun
+from seatrial.execute.run_collector import Collected
 from seatrial.execute.runs import RunUnderWay
 from seatrial.journal.events import (
     JobEnded,
@@ -132,21 +132,20 @@ def test_a_driver_that_dies_as_it_judges_keeps_the_environment(place: Workplace)
     journal.write_text("".join(lines[:start]))
     ended = driver._staging.begin(Launch(0, run.name), driver.conductor.state.cases[0])
     for _ in range(2):  # the outcome was not written the first time
-        collected = asyncio.run(_outcome(driver, ended))
-        (first, *_) = collected.job_events
+        (first, *_), _ = asyncio.run(_collected(driver, ended))
         assert isinstance(first, ScriptStarted)
         assert first.environment
     driver._collector.drop_captured()
     assert not (run / ENVIRONMENT).exists()
 
 
-async def _outcome(driver: Driver, ended: RunUnderWay) -> CollectedRun:
+async def _collected(driver: Driver, ended: RunUnderWay) -> Collected:
     collected = driver._collector.collect(ended, _exited)
-    return collected if isinstance(collected, CollectedRun) else await collected
+    return await collected if isinstance(collected, Coroutine) else collected
 
 
-def _exited(_: JobEvents) -> Ended:
-    return Ended("", None, "exited", 0)
+def _exited(_: JobEvents) -> JobEnd:
+    return JobEnd("", None, "exited", 0)
 
 
 def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
@@ -173,10 +172,10 @@ def test_only_what_is_surely_quick_is_judged_at_once(place: Workplace) -> None:
             (run / "stdout").write_bytes(b"x" * 10_000)
         ended = driver._staging.begin(Launch(number, run.name), case)
         collected = driver._collector.collect(ended, _exited)
-        if isinstance(collected, CollectedRun):
-            quick.add(case.test)
-        else:
+        if isinstance(collected, Coroutine):
             collected.close()
+        else:
+            quick.add(case.test)
     assert quick == {"nothing", "small", "big_but_not_read"}
 
 
@@ -319,7 +318,7 @@ class RemoteBackend:
             os.truncate(job.path / "stdout", 3)
         for name in () if self._cut else FILES:
             (job.path / name).rename(job.path / f".{name}")
-        self.inbox.put_nowait(Ended(job.run_id, self._code, "COMPLETED", code, "n1"))
+        self.inbox.put_nowait(JobEnd(job.run_id, self._code, "COMPLETED", code, "n1"))
         if self._appears:
             await until_true(lambda: self._is_recorded(job.run_id), "the job's end in the journal")
             for name in FILES:

@@ -147,7 +147,7 @@ printf '{{"time":%s,"event":"binary_execute_end","value":%d}}\\n' "$(date +%s%N)
 exit "$_code"
 """
 
-BuildUpdate = protocol.Ended | protocol.Refused | protocol.NeverStarted
+BuildUpdate = protocol.JobEnd | protocol.Refused | protocol.NeverStarted
 
 
 class JobBuilds:
@@ -202,7 +202,7 @@ class JobBuilds:
                 ended = await self._end_of(job, self._backend.submit(submission))
             if (done := await self._judged(ended, directory, test, exists)) is not None:
                 return await builds.kept(directory, done)
-            failures += not (isinstance(ended, protocol.Ended) and ended.code == CANCELLED.number)
+            failures += not (isinstance(ended, protocol.JobEnd) and ended.code == CANCELLED.number)
             if failures == MAX_ATTEMPTS:
                 break
         return BuildResult(1, f"its jobs ended {failures} times: {_state(ended)}")
@@ -276,7 +276,7 @@ class JobBuilds:
             return BuildResult(1, "its job was cancelled by a person or the scheduler")
         return None
 
-    async def _visible(self, directory: Path, ended: protocol.Ended) -> BuildResult:
+    async def _visible(self, directory: Path, ended: protocol.JobEnd) -> BuildResult:
         """Return the result that a job wrote, as soon as it is seen on this host."""
         until = time.monotonic() + self._machine.batch.visible_after.seconds
         while (done := builds.result_of(directory)) is None:
@@ -315,6 +315,6 @@ class JobBuilds:
 
 
 def _state(update: BuildUpdate) -> str:
-    if isinstance(update, protocol.Ended):
+    if isinstance(update, protocol.JobEnd):
         return f"{update.state}, exit code {update.exit_code}"
     return update.reason if isinstance(update, protocol.Refused) else "never started"

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from seatrial.escaping import shell_word
 from seatrial.execute.directory import job_events
-from seatrial.execute.protocol import Ended, Job, NeverStarted, Started, Submission
+from seatrial.execute.protocol import Job, JobEnd, NeverStarted, Started, Submission
 from seatrial.files import open_regular, touch
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.model.node_set import fold, unfold
@@ -112,7 +112,7 @@ def _line(text: str) -> BundleLine | None:
 # ---- bundles -------------------------------------------------------------------------------------
 
 
-RunUpdate = Started | Ended | NeverStarted
+RunUpdate = Started | JobEnd | NeverStarted
 _Holder = TypeVar("_Holder")
 
 
@@ -216,10 +216,10 @@ class BundleWatch:
             return Started(line.run_id, nodes)
         self._drop(line.run_id)
         if line.reason == "skipped":
-            return Ended(line.run_id, CANCELLED.number, "never started", None)
+            return JobEnd(line.run_id, CANCELLED.number, "never started", None)
         code = {"timeout": TIMEOUT.number, "cancelled": CANCELLED.number}.get(line.reason)
         state = line.reason if code else "exited"
-        return Ended(line.run_id, code, state, line.exit_code, nodes)
+        return JobEnd(line.run_id, code, state, line.exit_code, nodes)
 
     def _drop(self, run_id: str) -> Job:
         self.begun.pop(run_id, None)
@@ -256,20 +256,20 @@ class BundleWatch:
             if begun is not None:
                 updates.append(_ended(job, begun, code, state, nodes))
             elif run_id in self._unwanted:
-                updates.append(Ended(run_id, CANCELLED.number, "never started", None))
+                updates.append(JobEnd(run_id, CANCELLED.number, "never started", None))
             elif self._any_begun or restarts:
                 updates.append(NeverStarted(run_id))
             else:
-                updates.append(Ended(run_id, code, state, exit_code, nodes))
+                updates.append(JobEnd(run_id, code, state, exit_code, nodes))
         return updates
 
 
-def _ended(job: Job, begun: float, code: int | None, state: str, nodes: str) -> Ended:
+def _ended(job: Job, begun: float, code: int | None, state: str, nodes: str) -> JobEnd:
     """Return the end of a run that was begun, whose bundle's job has ended. What its own script
     says of its end counts; the walltime of the job is not that of the run."""
     own = None if job.file_system else job_events(job.path)
     if own is not None and own.end is not None:
-        return Ended(job.run_id, None, "exited", own.exit_code, nodes)
+        return JobEnd(job.run_id, None, "exited", own.exit_code, nodes)
     if code is None or (code == TIMEOUT.number and time.time() - begun < job.walltime):
-        return Ended(job.run_id, LOST.number, f"its bundle ended: {state}", None, nodes)
-    return Ended(job.run_id, code, state, None, nodes)
+        return JobEnd(job.run_id, LOST.number, f"its bundle ended: {state}", None, nodes)
+    return JobEnd(job.run_id, code, state, None, nodes)

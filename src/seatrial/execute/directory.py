@@ -123,15 +123,22 @@ def cut_file(path: Path, end: ScriptEnded, names: Iterable[str]) -> str:
 
 class JobEvents(Struct, frozen=True):
     """The events that a job wrote: the first start and the last end of its script, None where there
-    is none: its own script writes first and last. ``claimed``: the job has claimed its
-    directory. ``compat``: how its nodes answered, of a compat job. ``refused``: the names of other
-    events in its file, which a driver alone may write."""
+    is none: its own script writes first and last."""
 
+    #: Whether the job has claimed its directory.
     claimed: bool
     start: ScriptStarted | None
     end: ScriptEnded | None
+    #: How its nodes answered, of a compat job.
     compat: CompatStarted | None = None
+    #: The names of other events in its file, which a driver alone may write.
     refused: tuple[str, ...] = ()
+    #: Which file is shorter here than it was there, in words; "" if none is.
+    cut: str = ""
+
+    def __iter__(self) -> Iterator[JobsOwnEvent]:
+        """Yield the events, in their order."""
+        yield from filter(None, (self.compat, self.start, self.end))
 
     @property
     def exit_code(self) -> int | None:
@@ -143,6 +150,10 @@ class JobEvents(Struct, frozen=True):
         if self.start is None or self.end is None or self.end.time < self.start.time:
             return None
         return (self.end.time - self.start.time) / SECOND_NS
+
+
+NO_EVENTS = JobEvents(claimed=False, start=None, end=None)
+"""Those of a run that had no job."""
 
 
 def job_events(path: Path) -> JobEvents:

@@ -97,8 +97,8 @@ def _is_emptied(folder: TrialFolder) -> bool:
 
 
 def silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
-    """Return for how long nothing was heard of a trial's driver, whether it should run or not. Where
-    it may be more than ``limit`` seconds, the clock of its file server decides."""
+    """Return for how long nothing was heard of a trial's driver, whether it should run or not.
+    Where it may be more than ``limit`` seconds, the clock of its file server decides."""
     at = last_beat(folder)
     if at is None:
         return Silence(time.time() - record.created / SECOND_NS, "its heartbeat is missing")

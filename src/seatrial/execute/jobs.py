@@ -24,16 +24,17 @@ from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging
 from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.directory import JobEvents, job_events
+from seatrial.execute.directory import NO_EVENTS, JobEvents, job_events
 from seatrial.execute.hung_processes import COLLECT_SECONDS, write
 from seatrial.execute.kept_files import OF_NOTHING
 from seatrial.execute.ledger import Ledger, Unresolved
-from seatrial.execute.run_collector import CollectedRun, RunCollector, cancellation
+from seatrial.execute.run_collector import Collected, RunCollector, cancellation
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
+from seatrial.judge.verdict import Verdict
 from seatrial.model import codes
 from seatrial.model.test import Case, Test
 from seatrial.units import count
@@ -53,7 +54,7 @@ class LaunchGuard(Protocol):
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
 RunUpdate = (
-    protocol.Queued | protocol.Started | protocol.Refused | protocol.Ended | protocol.NeverStarted
+    protocol.Queued | protocol.Started | protocol.Refused | protocol.JobEnd | protocol.NeverStarted
 )
 
 
@@ -123,11 +124,11 @@ class Jobs:
         crashed after it. Returns whether it was."""
         if (end := run.ended) is not None:
             code = codes.RECALLED.number if end.recalled else end.code or None
-            self._collect(protocol.Ended(run.run_id, code, end.state, end.exit_code, end.nodes))
+            self._collect(protocol.JobEnd(run.run_id, code, end.state, end.exit_code, end.nodes))
             return True
         if run.before_boot and self._backend.room and job_events(job.path).end is not None:
             # What it wrote may be cut, as it was not on the disk when the host crashed.
-            self._on_ended(protocol.Ended(run.run_id, codes.LOST.number, "host restarted", None))
+            self._on_ended(protocol.JobEnd(run.run_id, codes.LOST.number, "host restarted", None))
             return True
         return False
 
@@ -167,8 +168,7 @@ class Jobs:
         """Record a run without a job, which has no directory."""
         self._under_way(Launch(command.case, command.run_id))
         self._ledger.begin(command.run_id, command.case, "")
-        outcome = CollectedRun(codes.code_of(command.code), command.reason)
-        self._verdict(command.run_id, outcome)
+        self._verdict(command.run_id, Verdict(codes.code_of(command.code), command.reason))
 
     async def cancel(self, run_ids: Sequence[str]) -> None:
         """Cancel runs, each once."""
@@ -294,11 +294,11 @@ class Jobs:
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
         elif isinstance(update, protocol.Refused):
             note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
-            self._verdict(run_id, CollectedRun(codes.code_of(update.code), update.reason))
-        elif isinstance(update, protocol.Ended):
+            self._verdict(run_id, Verdict(codes.code_of(update.code), update.reason))
+        elif isinstance(update, protocol.JobEnd):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
-            self._on_ended(protocol.Ended(run_id, codes.CANCELLED.number, "never started", None))
+            self._on_ended(protocol.JobEnd(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
 
@@ -318,7 +318,7 @@ class Jobs:
         self.runs[run_id] = replace(run, job=run.job._replace(avoid=avoid))
         self._again.append(run_id)
 
-    def _on_ended(self, ended: protocol.Ended) -> None:
+    def _on_ended(self, ended: protocol.JobEnd) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
         waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
         recalled = (
@@ -339,21 +339,19 @@ class Jobs:
         )
         self._collect(ended)
 
-    def _collect(self, ended: protocol.Ended) -> None:
-        """Collect a run and record its outcome: at once, or in the background."""
-        collected = self._collector.collect(self.runs[ended.run_id], partial(self._explain, ended))
-        if isinstance(collected, CollectedRun):
-            self._note_outcome(ended.run_id, collected)
+    def _collect(self, end: protocol.JobEnd) -> None:
+        """Collect a run and record its verdict: at once, or in the background."""
+        collected = self._collector.collect(self.runs[end.run_id], partial(self._explain, end))
+        if isinstance(collected, Coroutine):
+            self._tasks.spawn(self._note_later(end.run_id, collected))
         else:
-            self._tasks.spawn(self._note_later(ended.run_id, collected))
+            self._note_collected(end.run_id, *collected)
 
-    async def _note_later(
-        self, run_id: str, collected: Coroutine[None, None, CollectedRun]
-    ) -> None:
-        self._note_outcome(run_id, await collected)
+    async def _note_later(self, run_id: str, collected: Coroutine[None, None, Collected]) -> None:
+        self._note_collected(run_id, *await collected)
         self._tasks.nudge()
 
-    def _explain(self, ended: protocol.Ended, own: JobEvents) -> protocol.Ended:
+    def _explain(self, ended: protocol.JobEnd, own: JobEvents) -> protocol.JobEnd:
         """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
         cancelled the job. A scheduler that is restarted in the meantime may report that such a job
         failed; its script then left no end (``own``)."""
@@ -367,11 +365,11 @@ class Jobs:
             return replace(ended, code=code, state=reason)
         return ended
 
-    def _note_outcome(self, run_id: str, collected: CollectedRun) -> None:
-        for event in collected.job_events:
+    def _note_collected(self, run_id: str, own: JobEvents, verdict: Verdict) -> None:
+        for event in own:
             self._ledger.note(replace(event, run_id=run_id))
         self._ledger.note(events.CheckStarted(run_id=run_id))
-        for figure in collected.figures:
+        for figure in verdict.figures:
             recorded = events.MetricRecorded(
                 run_id=run_id,
                 metric=figure.name,
@@ -380,11 +378,11 @@ class Jobs:
                 better=figure.better,
             )
             self._ledger.note(recorded)
-        if collected.refused:
-            self._tell_refused(run_id, collected.refused)
-        self._verdict(run_id, collected)
-        if collected.stop:
-            self._tasks.fail(TrialError(collected.stop))
+        if own.refused:
+            self._tell_refused(run_id, own.refused)
+        self._verdict(run_id, verdict, own)
+        if verdict.stop:
+            self._tasks.fail(TrialError(verdict.stop))
 
     def _tell_refused(self, run_id: str, names: Sequence[str]) -> None:
         """Tell people, once for each test, that a job wrote events that are not its own."""
@@ -397,19 +395,19 @@ class Jobs:
             )
             self._tasks.alert("job events", test, text)
 
-    def _verdict(self, run_id: str, outcome: CollectedRun) -> None:
+    def _verdict(self, run_id: str, verdict: Verdict, own: JobEvents = NO_EVENTS) -> None:
         run = self.runs.pop(run_id)
         life = self._conductor.state.in_flight.get(run_id)
-        if outcome.sums and not run.job.file_system:
-            filled = (name for name, sha256 in outcome.sums.items() if sha256 != OF_NOTHING)
+        if verdict.sums and not run.job.file_system:
+            filled = (name for name, sha256 in verdict.sums.items() if sha256 != OF_NOTHING)
             self._ledger.journal.rest_on(f"{run.path}/{name}" for name in filled)
-        self._ledger.verdict(run_id, outcome)
+        self._ledger.verdict(run_id, verdict)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
         self._staging.drop_decks([(run.test.name, run.path)])
         self._staging.drop_directories([(run.case, run_id)])
-        self._clean_up.on_judged(run_id, run.case, run.path, outcome.code)
-        for work in self._collector.events_later(run, life, outcome) if life is not None else ():
+        self._clean_up.on_judged(run_id, run.case, run.path, verdict.code)
+        for work in self._collector.events_later(run, life, own) if life is not None else ():
             self.reading += 1
             self._tasks.spawn(self._note_found(run.case, work))
 

@@ -24,7 +24,6 @@ from seatrial.execute.observer import Observer
 from seatrial.execute.plan.checklist import Ticks, items_of
 from seatrial.execute.record_faults import fault_of
 from seatrial.execute.requests import Request
-from seatrial.execute.run_collector import CollectedRun
 from seatrial.execute.trial_folder import TrialFolder, corrected
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record, known_by
@@ -37,6 +36,7 @@ from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.opens import OPEN_FILES
 from seatrial.judge.references import References
+from seatrial.judge.verdict import Verdict
 from seatrial.model.codes import PASS, PERFORMANCE, code_of
 from seatrial.model.known_failures import KnownFailures
 from seatrial.model.test import Case
@@ -201,12 +201,11 @@ class Ledger:
         self.runs[run_id] = number
         self.note(events.RunCreated(run_id=run_id, path=path))
 
-    def verdict(self, run_id: str, outcome: CollectedRun) -> None:
+    def verdict(self, run_id: str, verdict: Verdict) -> None:
         """Record the verdict of a run; as it is known, if its failure is."""
         number, time = self.runs[run_id], self.journal.now()
-        case, cause = self.case(run_id), outcome.cause
-        code, reason = outcome.code, outcome.reason
-        code, reason, known = self._known.judged(case, code, reason, time, cause.text)
+        case, cause = self.case(run_id), verdict.cause
+        code, reason, known = self._known.judged(case, verdict.code, verdict.why, time, cause.text)
         if (notice := self.notices.pop(run_id, "")) and code in (PASS, PERFORMANCE):
             reason = f"{reason}; {notice}" if reason else notice
         reruns = self.conductor.state.will_rerun(number, run_id, code.number)
@@ -218,7 +217,7 @@ class Ledger:
                 verdict=code.name,
                 reason=reason,
                 will_rerun=reruns,
-                sha256=outcome.sums,
+                sha256=verdict.sums,
                 known=known,
                 cause=cause.text,
                 cause_code=cause.code,

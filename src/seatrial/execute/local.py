@@ -50,8 +50,8 @@ from seatrial.execute.job_processes import (
 )
 from seatrial.execute.protocol import (
     Disturbed,
-    Ended,
     Job,
+    JobEnd,
     NeverStarted,
     Queued,
     Refused,
@@ -138,7 +138,7 @@ class LocalBackend:
     async def submit(self, submission: Submission) -> None:
         unwanted = [job for job in submission.jobs if job.run_id in self._unwanted]
         for job in unwanted:
-            self._report(Ended(job.run_id, CANCELLED.number, "never started", None))
+            self._report(JobEnd(job.run_id, CANCELLED.number, "never started", None))
         jobs = tuple(job for job in submission.jobs if job not in unwanted)
         if jobs and submission.is_bundle:
             self._submit_bundle(submission._replace(jobs=jobs))
@@ -380,12 +380,12 @@ class LocalBackend:
             self._null = -1
 
 
-def _ended(job: Job, ending: int | None, exit_code: int | None) -> Ended:
+def _ended(job: Job, ending: int | None, exit_code: int | None) -> JobEnd:
     if ending is not None:
-        return Ended(job.run_id, ending, _STATES[ending], exit_code)
+        return JobEnd(job.run_id, ending, _STATES[ending], exit_code)
     if exit_code is None:
-        return Ended(job.run_id, LOST.number, "vanished", None)
-    return Ended(job.run_id, None, "exited", exit_code)
+        return JobEnd(job.run_id, LOST.number, "vanished", None)
+    return JobEnd(job.run_id, None, "exited", exit_code)
 
 
 def _outlived(job: Job, lived: float) -> bool:

@@ -82,7 +82,7 @@ class Refused(Struct, frozen=True):
     code: int = LAUNCH_FAILED.number
 
 
-class Ended(Struct, frozen=True):
+class JobEnd(Struct, frozen=True):
     """The job of the run is over. ``code`` is a verdict code by the state that the scheduler
     reports, or None where the job ended by itself; ``exit_code`` is the scheduler's exit code;
     ``output`` is the file in which the scheduler says what it did to the job alone."""
@@ -150,7 +150,7 @@ Update = (
     Queued
     | Started
     | Refused
-    | Ended
+    | JobEnd
     | NeverStarted
     | Doubled
     | Unfollowed

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decide.state import ConductorState
@@ -21,7 +20,7 @@ from seatrial.execute.environment import NO_MODULE
 from seatrial.execute.hung_processes import waits_in
 from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
-from seatrial.execute.protocol import Ended
+from seatrial.execute.protocol import JobEnd
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import (
     BROKEN,
@@ -35,7 +34,7 @@ from seatrial.execute.script import (
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import is_full, open_regular
 from seatrial.hooks import load, provided
-from seatrial.journal.events import Event, JobsOwnEvent
+from seatrial.journal.events import Event
 from seatrial.journal.run_life import RunLife
 from seatrial.judge import checks, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
@@ -50,7 +49,7 @@ from seatrial.judge.script_check import (
     last_words,
 )
 from seatrial.judge.search import PAGE, SearchTookLong
-from seatrial.judge.verdict import RunConditions, judge
+from seatrial.judge.verdict import RunConditions, Verdict, judge
 from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.model.figures import MetricValue
@@ -71,33 +70,8 @@ _RIGHT = (codes.PASS, codes.PERFORMANCE)
 
 T = TypeVar("T")
 
-
-class CollectedRun(Struct, frozen=True):
-    """The outcome of one run."""
-
-    code: codes.Code
-    reason: str
-    job_events: Sequence[JobsOwnEvent] = ()
-    figures: Sequence[MetricValue] = ()
-    #: Why the trial cannot go on, "" where it can.
-    stop: str = ""
-    #: The checksums of what the run wrote, by name.
-    sums: dict[str, str] | None = None
-    #: The names of events in its file that a job may not write.
-    refused: Sequence[str] = ()
-    #: What it failed of.
-    cause: FoundCause = NO_CAUSE
-
-
-class JobEnd(Struct, frozen=True):
-    """What is known of the job of a run when it is over."""
-
-    #: What the backend says of its end, or Seatrial itself where it cancelled the job.
-    ended: Ended
-    #: The events that the job wrote.
-    own: JobEvents
-    #: Which file is shorter here than it was there, in words; "" if none is.
-    cut: str = ""
+Collected = tuple[JobEvents, Verdict]
+"""What is recorded of a run that is over: the events that its job wrote, and the verdict on it."""
 
 
 class RunReader:
@@ -128,12 +102,12 @@ class RunReader:
         return ""
 
     def events_later(
-        self, run: RunUnderWay, life: RunLife, outcome: CollectedRun
+        self, run: RunUnderWay, life: RunLife, own: JobEvents
     ) -> Coroutine[None, None, Sequence[Event]] | None:
         """Return what finds out, after the verdict of a run, what shows only then, such as lines of
         system logs: events of that run, and of its trial. None where there is nothing to find. The
         drive does not end before it is done, so it must end in bounded time. ``life``: the run by
-        the scheduler's word."""
+        the scheduler's word; ``own``: the events that its job wrote."""
         return None
 
 
@@ -159,49 +133,55 @@ class RunCollector:
         self._free_threads: dict[str, asyncio.Semaphore] = {}  # by file system: one may hang
 
     def collect(
-        self, run: RunUnderWay, explain: Callable[[JobEvents], Ended]
-    ) -> CollectedRun | Coroutine[None, None, CollectedRun]:
-        """Return the outcome of a run whose job has ended, or a coroutine that returns it where
+        self, run: RunUnderWay, explain: Callable[[JobEvents], JobEnd]
+    ) -> Collected | Coroutine[None, None, Collected]:
+        """Return the verdict on a run whose job has ended, or a coroutine that returns it where
         that may take long. The coroutine waits for files, reads in a thread, and asks what file
         servers counted. The loop itself never reads a file system that runs are placed on, because
         that may hang. ``explain`` returns the end of the job, given the events that it wrote."""
         if run.place.file_system or self._job_stats is not None:
             return self._collect_later(run, explain, None)
-        end = self._look(run, explain)
-        if self._must_wait(end) or not self._is_quick(run, end):
-            return self._collect_later(run, explain, end)
+        seen = self._look(run, explain)
+        if self._must_wait(*seen) or not self._is_quick(run, seen[0]):
+            return self._collect_later(run, explain, seen)
         try:
-            return self._outcome(run, end)
+            return self._collected(run, *seen)
         except SearchTookLong:
-            return self._in_thread(run, lambda: self._outcome(run, end))
+            return self._in_thread(run, lambda: self._collected(run, *seen))
 
     async def _collect_later(
-        self, run: RunUnderWay, explain: Callable[[JobEvents], Ended], seen: JobEnd | None
-    ) -> CollectedRun:
-        async def look() -> JobEnd:
+        self,
+        run: RunUnderWay,
+        explain: Callable[[JobEvents], JobEnd],
+        seen: tuple[JobEnd, JobEvents] | None,
+    ) -> Collected:
+        async def look() -> tuple[JobEnd, JobEvents]:
             if not run.place.file_system:
                 return self._look(run, explain)
             return await self._in_thread(run, lambda: self._look(run, explain))
 
-        end = seen or await look()
+        end, own = seen or await look()
         waited = 0.0
-        while self._must_wait(end) and waited < self._patience:
+        while self._must_wait(end, own) and waited < self._patience:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             waited += LOOK_AGAIN_SECONDS
-            end = await look()
-        if self._job_stats is not None and end.ended.code is None:
+            end, own = await look()
+        if self._job_stats is not None and end.code is None:
             await self._job_stats.collect(run.path)
         if not run.place.file_system and self._is_quick(run, end):
             with contextlib.suppress(SearchTookLong):
-                return self._outcome(run, end)
-        return await self._in_thread(run, lambda: self._outcome(run, end))
+                return self._collected(run, end, own)
+        return await self._in_thread(run, lambda: self._collected(run, end, own))
 
-    def _look(self, run: RunUnderWay, explain: Callable[[JobEvents], Ended]) -> JobEnd:
+    def _look(
+        self, run: RunUnderWay, explain: Callable[[JobEvents], JobEnd]
+    ) -> tuple[JobEnd, JobEvents]:
+        """Return the end of a job, and the events that it wrote, as far as they are seen here."""
         own = job_events(run.path)
-        cut = ""
         if own.end is not None and own.end.sizes:
-            cut = cut_file(run.path, own.end, ("stdout", *judged_files(run.test)))
-        return JobEnd(explain(own), own, cut)
+            files = ("stdout", *judged_files(run.test))
+            own = replace(own, cut=cut_file(run.path, own.end, files))
+        return explain(own), own
 
     async def _in_thread(self, run: RunUnderWay, work: Callable[[], T]) -> T:
         """Return what ``work`` returns, done in a thread: a few at a time on each file system."""
@@ -209,16 +189,16 @@ class RunCollector:
         async with self._free_threads.setdefault(place, asyncio.Semaphore(THREADS)):
             return await run_in_thread(work, "judge")
 
-    def _must_wait(self, end: JobEnd) -> bool:
+    def _must_wait(self, end: JobEnd, own: JobEvents) -> bool:
         """Return whether the end of the script, or a file that it wrote, may still appear through a
         shared file system."""
         if not self.record.machine.jobs_run_elsewhere:
             return False
-        if end.ended.code is not None:
-            return end.ended.code == TIMEOUT.number and not end.own.claimed
-        if end.ended.exit_code == NOT_BOOTED and end.own.compat is not None:
+        if end.code is not None:
+            return end.code == TIMEOUT.number and not own.claimed
+        if end.exit_code == NOT_BOOTED and own.compat is not None:
             return False  # its script never began
-        return end.own.end is None or bool(end.cut)
+        return own.end is None or bool(own.cut)
 
     def _is_quick(self, run: RunUnderWay, end: JobEnd) -> bool:
         """Return whether judging reads one page of stdout at most, and checksums read little, so
@@ -229,43 +209,41 @@ class RunCollector:
         sizes = sizes_of(run.path, self._outputs(test))
         if sum(sizes.values()) > SUMMED_AT_ONCE:
             return False
-        if end.ended.code is not None or not (test.verify or test.metrics):
+        if end.code is not None or not (test.verify or test.metrics):
             return True
         return "stdout" not in sizes or (sizes["stdout"] <= PAGE and _reads_stdout_alone(test))
 
-    def _outcome(self, run: RunUnderWay, end: JobEnd) -> CollectedRun:
-        outcome = self._verdict(run, end)
+    def _collected(self, run: RunUnderWay, end: JobEnd, own: JobEvents) -> Collected:
+        """Judge a run. Return the events that its job wrote, and the verdict."""
+        verdict = self._verdict(run, end, own)
         sizes = sizes_of(run.path, self._outputs(run.test))
-        if outcome.code is not codes.LOST and end.ended.code is None:
-            outcome = _unless_full(outcome, run.path, end.own, bool(sizes.get("stderr")))
-        if outcome.stop:
+        if verdict.code is not codes.LOST and end.code is None:
+            verdict = _unless_full(verdict, run.path, own, bool(sizes.get("stderr")))
+        if verdict.stop:
             fault = "the run could not be judged; see to this host, then resume"
-            outcome = replace(outcome, stop=f"{run.path}: {outcome.stop}: {fault}")
+            verdict = replace(verdict, stop=f"{run.path}: {verdict.stop}: {fault}")
         for reader in self._readers:
             reader.collect(run)
-        return replace(
-            outcome,
-            job_events=self._events_of_job(run, end.own),
-            sums=checksums(run.path, sizes, reading_limits(run.test)) or None,
-            refused=end.own.refused,
-            cause=NO_CAUSE if outcome.stop else self._cause(run, end, outcome.code),
-        )
+        told = self._with_start_told(run, own)
+        sums = checksums(run.path, sizes, reading_limits(run.test)) or None
+        cause = NO_CAUSE if verdict.stop else self._cause(run, end, own, verdict.code)
+        return told, replace(verdict, sums=sums, cause=cause)
 
-    def _events_of_job(self, run: RunUnderWay, own: JobEvents) -> list[JobsOwnEvent]:
+    def _with_start_told(self, run: RunUnderWay, own: JobEvents) -> JobEvents:
         """Return the events that a job wrote, its start with what is known of it here."""
         bound = run.test.bound(run.case.parameters)
         environment = environment_capture.capture(run.path, self.environments, bound)
         if not run.place.file_system:
             self._captured.append(run.path)
-        start = own.start
-        if start is not None:
-            nodes = self._host or start.nodes
-            known = (reader.digest_of_facts(nodes) for reader in self._readers)
-            node_facts = next(filter(None, known), "")
-            start = replace(start, environment=environment, nodes=nodes, node_facts=node_facts)
-        return [event for event in (own.compat, start, own.end) if event is not None]
+        if own.start is None:
+            return own
+        nodes = self._host or own.start.nodes
+        known = (reader.digest_of_facts(nodes) for reader in self._readers)
+        node_facts = next(filter(None, known), "")
+        start = replace(own.start, environment=environment, nodes=nodes, node_facts=node_facts)
+        return replace(own, start=start)
 
-    def _cause(self, run: RunUnderWay, end: JobEnd, code: Code) -> FoundCause:
+    def _cause(self, run: RunUnderWay, end: JobEnd, own: JobEvents, code: Code) -> FoundCause:
         """Return what a run failed of, as its check script or its output tells; NO_CAUSE for one
         that did not fail."""
         if code is codes.PASS or code.number in codes.WITHDRAWN:
@@ -274,9 +252,8 @@ class RunCollector:
             return FoundCause(alias)
         if code is codes.PERFORMANCE:
             return NO_CAUSE
-        exit_code = end.own.exit_code
-        cause = self._causes.of_run(run.path, run.test.failures, exit_code, end.ended.output)
-        return last_words(run.path) if cause == NO_CAUSE and exit_code else cause
+        cause = self._causes.of_run(run.path, run.test.failures, own.exit_code, end.output)
+        return last_words(run.path) if cause == NO_CAUSE and own.exit_code else cause
 
     @cached_property
     def _causes(self) -> CauseSearch:
@@ -289,30 +266,29 @@ class RunCollector:
             self._named[test.name] = ("stdout", "stderr", *judged_files(test), *counted)
         return self._named[test.name]
 
-    def _verdict(self, run: RunUnderWay, end: JobEnd) -> CollectedRun:
-        """Return the verdict and the figures of a run."""
+    def _verdict(self, run: RunUnderWay, end: JobEnd, own: JobEvents) -> Verdict:
+        """Return the verdict on a run, with its figures."""
         try:
-            return self._verdict_by_end(run, end) or self._verdict_by_output(run, end.own)
+            return self._verdict_by_end(run, end, own) or self._verdict_by_output(run, own)
         except HostFailed as error:
-            return CollectedRun(codes.LOST, str(error), stop=str(error))
+            return Verdict(codes.LOST, str(error), stop=str(error))
 
-    def _verdict_by_end(self, run: RunUnderWay, end: JobEnd) -> CollectedRun | None:
+    def _verdict_by_end(self, run: RunUnderWay, end: JobEnd, own: JobEvents) -> Verdict | None:
         """Return the verdict that the end of the job decides; None where the output is judged."""
-        ended = end.ended
-        if ended.code is not None:
-            if self._must_wait(end):  # given to a node that was dead, and nobody noticed
+        if end.code is not None:
+            if self._must_wait(end, own):  # given to a node that was dead, and nobody noticed
                 reason = "its walltime has passed, and its job script never started"
-                return CollectedRun(codes.LOST, reason)
-            code = codes.code_of(ended.code)
-            reason = end_reason(code, ended.state, ended.nodes, run.case.walltime)
+                return Verdict(codes.LOST, reason)
+            code = codes.code_of(end.code)
+            reason = end_reason(code, end.state, end.nodes, run.case.walltime)
             if code is HUNG and (waits := waits_in(run.path)):
                 reason = f"{reason}; {waits}"
-            return CollectedRun(code, reason)
-        if end.own.end is None:
-            return CollectedRun(*_without_end(run.path, end.own, ended.exit_code))
-        return CollectedRun(codes.LOST, f"{end.cut}; it is not judged") if end.cut else None
+            return Verdict(code, reason)
+        if own.end is None:
+            return Verdict(*_without_end(run.path, own, end.exit_code))
+        return Verdict(codes.LOST, f"{own.cut}; it is not judged") if own.cut else None
 
-    def _verdict_by_output(self, run: RunUnderWay, own: JobEvents) -> CollectedRun:
+    def _verdict_by_output(self, run: RunUnderWay, own: JobEvents) -> Verdict:
         test, case, machine = run.test, run.case, self.record.machine
         names = names_of(test, case, machine) if test.verify else NO_NAMES
         of_files = checks.figures_in(run.path) if machine.file_use else ()
@@ -321,18 +297,17 @@ class RunCollector:
             with contextlib.suppress(OSError):  # what was not counted is not proved
                 ranks.collect(run.path)
         verdict = judge(test, case, run.path, own.exit_code, self.references, names, ran)
-        figures = verdict.figures
         nodes = own.start.nodes if own.start else ""
         for reader in self._readers:
             if more := reader.figures(run, nodes, verdict.code in _RIGHT):
-                figures = [*figures, *more]
-        return CollectedRun(verdict.code, verdict.why, figures=figures)
+                verdict = replace(verdict, figures=[*verdict.figures, *more])
+        return verdict
 
     def events_later(
-        self, run: RunUnderWay, life: RunLife, outcome: CollectedRun
+        self, run: RunUnderWay, life: RunLife, own: JobEvents
     ) -> list[Coroutine[None, None, Sequence[Event]]]:
         """Return what readers find out about a run that has its verdict."""
-        found = (reader.events_later(run, life, outcome) for reader in self._readers)
+        found = (reader.events_later(run, life, own) for reader in self._readers)
         return [each for each in found if each is not None]
 
     def drop_captured(self) -> None:
@@ -357,20 +332,18 @@ def _reads_stdout_alone(test: Test) -> bool:
     )
 
 
-def _unless_full(
-    outcome: CollectedRun, path: Path, own: JobEvents, has_errors: bool
-) -> CollectedRun:
-    """Return the outcome of a run that ended by itself; it is lost where its output may be cut, as
+def _unless_full(verdict: Verdict, path: Path, own: JobEvents, has_errors: bool) -> Verdict:
+    """Return the verdict on a run that ended by itself; it is lost where its output may be cut, as
     its file system was full. ``has_errors``: it wrote to stderr."""
-    if outcome.code not in _RIGHT:
+    if verdict.code not in _RIGHT:
         full = is_full(path)
         if full or (own.end is not None and own.end.unwritten):
             reason = "the file system was full when it ended"
             stop = "No space left on device" if full else ""
-            return replace(outcome, code=codes.LOST, reason=reason, stop=stop)
+            return replace(verdict, code=codes.LOST, why=reason, stop=stop)
     if has_errors and (words := _write_error(path)):
-        return replace(outcome, code=codes.LOST, reason=f"its stderr says: {words}")
-    return outcome
+        return replace(verdict, code=codes.LOST, why=f"its stderr says: {words}")
+    return verdict
 
 
 _UNWRITABLE = "its directory could not be written: see its space, quota, permissions"

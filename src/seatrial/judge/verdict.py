@@ -24,6 +24,7 @@ from seatrial.judge.learning import learned_files, with_sums
 from seatrial.judge.metrics import measure
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import Reference, References
+from seatrial.judge.script_check import NO_CAUSE, FoundCause
 from seatrial.judge.search import SearchTookLong
 from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, NO_FIGURE, PASS, REFUSED, Code
 from seatrial.model.figures import ELAPSED, Finding, MetricValue
@@ -54,13 +55,20 @@ UNKNOWN = RunConditions()
 
 
 class Verdict(Struct, frozen=True):
-    """The verdict on a run. ``why`` names the first fault and counts the others, but for those that
-    follow from a wrong exit code; for a pass it is empty, or a notice. ``figures`` are those
-    that were found, whatever the code."""
+    """The verdict on a run, with all that is recorded of it when it is judged."""
 
     code: Code
+    #: The first fault, and how many others there are, but for those that follow from a wrong exit
+    #: code; for a pass it is empty, or a notice.
     why: str
-    figures: list[MetricValue]
+    #: Those that were found, whatever the code.
+    figures: Sequence[MetricValue] = ()
+    #: What it failed of.
+    cause: FoundCause = NO_CAUSE
+    #: The checksums of what the run wrote, by name; None: none were made.
+    sums: dict[str, str] | None = None
+    #: Why this host could not judge it, so that its trial cannot go on; "" where it could.
+    stop: str = ""
 
 
 def judge(
@@ -87,9 +95,9 @@ def judge(
             findings += notices
         misplaced = fault_of_directory(case.settings, folder)
         if misplaced := misplaced or fault_of_container(case.settings, folder):
-            return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]), [])
+            return Verdict(MISPLACED, plain(misplaced[:LONGEST_WHY]))
         if refusal := refusal_of_space(case.settings, folder):
-            return Verdict(REFUSED, plain(refusal[:LONGEST_WHY]), [])
+            return Verdict(REFUSED, plain(refusal[:LONGEST_WHY]))
         findings += _answered(test, case, folder, exit_code, names)
         figures, missing = measure(test, folder)
         figures = [_as_recorded(figure, recorded) for figure in _with_others(figures, ran.figures)]

@@ -16,8 +16,8 @@ from seatrial.execute import job_processes, local
 from seatrial.execute.local import LocalBackend
 from seatrial.execute.protocol import (
     Disturbed,
-    Ended,
     Job,
+    JobEnd,
     NeverStarted,
     Queued,
     Refused,
@@ -69,12 +69,12 @@ def with_backend(work: Callable[[LocalBackend], Awaitable[object]]) -> None:
     asyncio.run(course())
 
 
-async def ended(backend: LocalBackend, count: int = 1) -> dict[str, Ended]:
+async def ended(backend: LocalBackend, count: int = 1) -> dict[str, JobEnd]:
     """The ends of that many runs; other facts are passed over."""
-    ends: dict[str, Ended] = {}
+    ends: dict[str, JobEnd] = {}
     while len(ends) < count:
         for update in await updates_of(backend):
-            if isinstance(update, Ended):
+            if isinstance(update, JobEnd):
                 assert update.run_id not in ends, "it ended twice"
                 ends[update.run_id] = update
     return ends
@@ -98,8 +98,8 @@ async def dies(pid: int) -> None:
     await until_true(lambda: not alive(pid), f"the end of process {pid}")
 
 
-def run_one(folder: Path, script: str, walltime: float = 30.0) -> Ended:
-    ends: list[Ended] = []
+def run_one(folder: Path, script: str, walltime: float = 30.0) -> JobEnd:
+    ends: list[JobEnd] = []
 
     async def work(backend: LocalBackend) -> None:
         job = a_job(folder, script, walltime)
@@ -124,7 +124,7 @@ def run_one(folder: Path, script: str, walltime: float = 30.0) -> Ended:
     ],
 )
 def test_a_job_that_ends_tells_how(tmp_path: Path, script: str, exit_code: int) -> None:
-    assert run_one(tmp_path, script) == Ended("r1", None, "exited", exit_code)
+    assert run_one(tmp_path, script) == JobEnd("r1", None, "exited", exit_code)
 
 
 def test_output_goes_to_its_files_and_input_is_empty(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_busy_loop_does_not_hide_that_the_walltime_was_over(
     tmp_path: Path, script: str, code: int | None
 ) -> None:
     """Nor does one that sees an end late make it a timeout."""
-    ends: list[Ended] = []
+    ends: list[JobEnd] = []
 
     async def work(backend: LocalBackend) -> None:
         await backend.submit(submission(a_job(tmp_path, script, 0.5)))
@@ -177,7 +177,7 @@ def test_a_busy_loop_does_not_hide_that_the_walltime_was_over(
 def test_a_job_ends_at_its_walltime(tmp_path: Path) -> None:
     began = time.monotonic()
     end = run_one(tmp_path, "sleep 300", 0.2)
-    assert end == Ended("r1", TIMEOUT.number, "timeout", 143)
+    assert end == JobEnd("r1", TIMEOUT.number, "timeout", 143)
     assert time.monotonic() - began >= 0.2
 
 
@@ -186,7 +186,7 @@ def test_a_job_that_does_not_end_when_asked_is_made_to(
 ) -> None:
     monkeypatch.setattr(local, "GRACE_SECONDS", 1.0)
     script = "trap 'echo asked > asked' TERM; while :; do sleep 0.05; done"
-    assert run_one(tmp_path, script, 0.8) == Ended("r1", TIMEOUT.number, "timeout", 137)
+    assert run_one(tmp_path, script, 0.8) == JobEnd("r1", TIMEOUT.number, "timeout", 137)
     assert (tmp_path / "runs/r1/asked").read_text() == "asked\n"
 
 
@@ -202,7 +202,7 @@ def test_a_launcher_may_tidy_up_though_the_shell_ends_at_once(tmp_path: Path) ->
         await backend.submit(submission(job))
         await appears(job.path / "ready")
         await backend.cancel(["r1"])
-        assert await ended(backend) == {"r1": Ended("r1", CANCELLED.number, "cancelled", 143)}
+        assert await ended(backend) == {"r1": JobEnd("r1", CANCELLED.number, "cancelled", 143)}
         assert (job.path / "tidied").exists()
 
     with_backend(work)
@@ -236,7 +236,7 @@ def test_a_job_that_was_cancelled_first_and_timed_out_later_was_cancelled(
         await backend.submit(submission(job))
         await appears(job.path / "ready")
         await backend.cancel(["r1"])
-        assert (await ended(backend))["r1"] == Ended("r1", CANCELLED.number, "cancelled", 137)
+        assert (await ended(backend))["r1"] == JobEnd("r1", CANCELLED.number, "cancelled", 137)
 
     with_backend(work)
 
@@ -248,10 +248,10 @@ def test_only_what_has_not_started_is_taken_back(tmp_path: Path) -> None:
         await backend.cancel(["r1", "r2"], pending_only=True)
         later = a_job(tmp_path, "echo > ran", name="r2")
         await backend.submit(submission(later))
-        assert (await ended(backend))["r2"] == Ended("r2", CANCELLED.number, "never started", None)
+        assert (await ended(backend))["r2"] == JobEnd("r2", CANCELLED.number, "never started", None)
         assert not (later.path / "ran").exists()
         (job.path / "go").touch()
-        assert (await ended(backend))["r1"] == Ended("r1", None, "exited", 0)
+        assert (await ended(backend))["r1"] == JobEnd("r1", None, "exited", 0)
 
     with_backend(work)
 
@@ -265,7 +265,7 @@ def test_a_job_that_cannot_be_started_is_refused_by_its_path(tmp_path: Path) -> 
         why = f"{tmp_path}/nowhere: bash cannot be started there: No such file or directory"
         assert updates[0] == Refused("r2", why)
         assert isinstance(updates[1], Queued)
-        if not any(isinstance(update, Ended) for update in updates):
+        if not any(isinstance(update, JobEnd) for update in updates):
             assert (await ended(backend))["r1"].exit_code == 0
 
     with_backend(work)
@@ -305,7 +305,7 @@ def test_each_job_is_shown_gpus_that_no_other_has(tmp_path: Path) -> None:
         gate.touch()
         ends = 0
         while ends < 4:
-            ends += sum(isinstance(update, Ended) for update in await updates_of(second))
+            ends += sum(isinstance(update, JobEnd) for update in await updates_of(second))
         assert second._gpus.free == ["4", "5", "7", "9"]
         await second.close()
 
@@ -378,14 +378,14 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
         assert isinstance(updates["alive"], Queued)
         assert isinstance(updates["doomed"], Queued)
         assert alive(int(updates["alive"].job_id))
-        assert updates["done"] == Ended("done", None, "exited", 7)
-        assert updates["vanished"] == Ended("vanished", LOST.number, "vanished", None)
+        assert updates["done"] == JobEnd("done", None, "exited", 7)
+        assert updates["vanished"] == JobEnd("vanished", LOST.number, "vanished", None)
         assert updates["never"] == NeverStarted("never")
         for job in (alive_job, doomed):
             (job.path / "go").write_text("")
         ends = await ended(backend, 2)
-        assert ends["alive"] == Ended("alive", None, "exited", 3)
-        assert ends["doomed"] == Ended("doomed", LOST.number, "vanished", None)
+        assert ends["alive"] == JobEnd("alive", None, "exited", 3)
+        assert ends["doomed"] == JobEnd("doomed", LOST.number, "vanished", None)
 
     with_backend(work)
 
@@ -425,7 +425,7 @@ def test_a_new_driver_can_cancel_what_it_found(tmp_path: Path) -> None:
         updates = await found(backend, job)
         assert isinstance(updates["r1"], Queued)
         await backend.cancel(["r1"])
-        assert (await ended(backend))["r1"] == Ended("r1", CANCELLED.number, "cancelled", None)
+        assert (await ended(backend))["r1"] == JobEnd("r1", CANCELLED.number, "cancelled", None)
         await dies(int(updates["r1"].job_id))
 
     with_backend(work)
@@ -480,7 +480,7 @@ def test_the_same_process_may_take_up_its_jobs_again(tmp_path: Path) -> None:
     async def take_up(backend: LocalBackend) -> None:
         assert isinstance((await found(backend, job))["r1"], Queued)
         (job.path / "go").write_text("")
-        assert (await ended(backend))["r1"] == Ended("r1", None, "exited", 4)
+        assert (await ended(backend))["r1"] == JobEnd("r1", None, "exited", 4)
 
     with_backend(leave)
     with_backend(take_up)
@@ -501,7 +501,7 @@ def test_many_processes(tmp_path: Path) -> None:
             await backend.submit(submission(job))
         while len(ends) < count:
             for update in await updates_of(backend):
-                if isinstance(update, Ended):
+                if isinstance(update, JobEnd):
                     assert update.exit_code == 0
                     assert update.run_id not in ends
                     ends.add(update.run_id)
@@ -578,7 +578,7 @@ def test_an_exclusive_run_tells_of_another_trial_s_run_beside_it(tmp_path: Path)
         while True:
             updates = await updates_of(backend)
             disturbed += [each for each in updates if isinstance(each, Disturbed)]
-            if any(isinstance(each, Ended) for each in updates):
+            if any(isinstance(each, JobEnd) for each in updates):
                 break
         here = [each for each in disturbed if str(tmp_path) in each.other]
         assert here == [Disturbed("two", os.path.realpath(one.path))], "once, and not of itself"

@@ -19,8 +19,8 @@ from seatrial.execute.batch.batch import BatchBackend
 from seatrial.execute.batch.slurm import SlurmClient
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.protocol import (
-    Ended,
     Job,
+    JobEnd,
     NeverStarted,
     Queued,
     Started,
@@ -114,10 +114,10 @@ async def first(backend: BatchBackend, kind: type[Update]) -> Update:
                 return update
 
 
-async def first_end(backend: BatchBackend) -> Ended:
+async def first_end(backend: BatchBackend) -> JobEnd:
     """Return the first end that is told, without the file of Slurm's own words."""
-    end = await first(backend, Ended)
-    assert isinstance(end, Ended) and end.output is not None
+    end = await first(backend, JobEnd)
+    assert isinstance(end, JobEnd) and end.output is not None
     return replace(end, output=None)
 
 
@@ -134,7 +134,7 @@ def test_what_a_user_set_for_slurms_commands_misleads_none(
 
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        await first(backend, Ended)
+        await first(backend, JobEnd)
 
     with_backend(tmp_path, work)
     for name in ("sbatch", "squeue", "scontrol"):
@@ -165,9 +165,9 @@ def test_a_job_is_lost_only_if_the_controller_says_so(tmp_path: Path, commands: 
         await backend.submit(a_submission(tmp_path))
         assert await first(backend, Queued) == Queued("r1", "7_0")
         await until_true(lambda: asked() >= 2, "two polls")
-        assert not any(isinstance(update, Ended) for update in waiting_of(backend))
+        assert not any(isinstance(update, JobEnd) for update in waiting_of(backend))
         commands.say("scontrol", NO_JOB)
-        assert await first_end(backend) == Ended("r1", LOST.number, "gone", None)
+        assert await first_end(backend) == JobEnd("r1", LOST.number, "gone", None)
 
     with_backend(tmp_path, work)
 
@@ -188,7 +188,7 @@ def test_what_the_controller_says_of_a_job_that_squeue_does_not_show(
 
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first_end(backend) == Ended("r1", *end)  # type: ignore[arg-type]
+        assert await first_end(backend) == JobEnd("r1", *end)  # type: ignore[arg-type]
 
     with_backend(tmp_path, work)
 
@@ -203,10 +203,10 @@ def test_a_job_that_slurm_keeps_is_cancelled_before_its_end_is_told(
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
         await until_true(lambda: commands.told("scancel")[:2] == ["7_0", "7_0"], "its end")
-        assert not any(isinstance(update, Ended) for update in waiting_of(backend))
+        assert not any(isinstance(update, JobEnd) for update in waiting_of(backend))
         commands.say("squeue", gone)
-        end = await first(backend, Ended)
-        assert isinstance(end, Ended)
+        end = await first(backend, JobEnd)
+        assert isinstance(end, JobEnd)
         assert end.code == SPECIAL_EXIT.number
 
     with_backend(tmp_path, work)
@@ -238,8 +238,8 @@ def test_what_waits_is_taken_back_and_what_runs_is_left_alone(
             assert await first(backend, Started) == Started("r1", "n1")
             asked = len(commands.told("scancel"))
             commands.say("squeue", "echo '7|0|seatrial-r1|COMPLETED|0|n1|'")
-        end = await first(backend, Ended)
-        assert isinstance(end, Ended)
+        end = await first(backend, JobEnd)
+        assert isinstance(end, JobEnd)
         assert end.code == code
         assert bool(end.nodes) == (code is None)
         if code is None:
@@ -264,8 +264,8 @@ def test_a_job_that_slurm_forgot_holds_up_no_poll(
         await first(backend, Queued)
         commands.say("squeue", "exit 0")
         await backend.cancel(["r1"], pending_only=pending_only)
-        end = await first(backend, Ended)
-        assert isinstance(end, Ended)
+        end = await first(backend, JobEnd)
+        assert isinstance(end, JobEnd)
         assert end.code == CANCELLED.number
 
     with_backend(tmp_path, work)
@@ -344,7 +344,7 @@ def test_the_only_task_of_an_array_is_the_one_that_slurm_gives_no_number(
             await backend.find([submission], {"r1": "7_0"})
         else:
             await backend.submit(submission)
-        assert await first_end(backend) == Ended("r1", CANCELLED.number, "CANCELLED", 0)
+        assert await first_end(backend) == JobEnd("r1", CANCELLED.number, "CANCELLED", 0)
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -365,7 +365,7 @@ def test_who_cancelled_a_job_is_told_by_the_accounting(
 
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first_end(backend) == Ended("r1", CANCELLED.number, word, 143, "n1")
+        assert await first_end(backend) == JobEnd("r1", CANCELLED.number, word, 143, "n1")
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -378,7 +378,7 @@ def test_the_accounting_gives_no_number_either(tmp_path: Path, commands: Command
 
     async def work(backend: BatchBackend) -> None:
         await backend.submit(a_submission(tmp_path))
-        assert await first_end(backend) == Ended("r1", CANCELLED.number, "CANCELLED by root", 0)
+        assert await first_end(backend) == JobEnd("r1", CANCELLED.number, "CANCELLED by root", 0)
 
     with_backend(tmp_path, work, lost_after="1h")
 
@@ -397,7 +397,7 @@ def test_of_a_larger_array_the_task_without_a_number_may_be_any(
         jobs = tuple(job for job in whole.jobs if job.run_id in left)
         known = {run_id: f"7_{index}" for index, run_id in enumerate(left)}
         await backend.find([whole._replace(jobs=jobs)], known)
-        assert await first_end(backend) == Ended("r1", LOST.number, "gone", None)
+        assert await first_end(backend) == JobEnd("r1", LOST.number, "gone", None)
 
     with_backend(tmp_path, work)
 
@@ -530,13 +530,13 @@ def test_a_file_system_that_hangs_holds_up_no_other_job(
         await backend.submit(whole._replace(jobs=tuple(jobs)))
         ends: list[str] = []
         while len(ends) < 2:
-            ends += [each.run_id for each in await updates_of(backend) if isinstance(each, Ended)]
+            ends += [each.run_id for each in await updates_of(backend) if isinstance(each, JobEnd)]
         assert sorted(ends) == ["own", "well"]
         polls = len(commands.told("squeue"))
         await until_true(lambda: len(commands.told("squeue")) > polls + 3, "more polls")
         assert len(asked) == 1, "one thread hangs, not one a poll"
         answers.set()
-        assert await first_end(backend) == Ended("stuck", None, "gone", 0)
+        assert await first_end(backend) == JobEnd("stuck", None, "gone", 0)
 
     try:
         with_backend(tmp_path, work)

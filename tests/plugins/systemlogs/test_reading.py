@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles
-from seatrial.execute.run_collector import CollectedRun
+from seatrial.execute.directory import NO_EVENTS, JobEvents
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.journal.run_life import RunLife
-from seatrial.model.codes import PASS
 from seatrial.model.failures import LogRule
 from seatrial.model.file_model import Duration, Size, Span
 from seatrial.model.machine_file import load_machine
@@ -360,12 +359,10 @@ def test_a_run_is_read_by_both_clocks() -> None:
 
     def asked(script: Sequence[int]) -> tuple[float, float, Sequence[str]]:
         started, ended = ((START + each) * second for each in script)
-        own = [
-            ScriptStarted(time=started, nodes="n001"),
-            ScriptEnded(time=ended, exit_code=0),
-        ]
+        start = ScriptStarted(time=started, nodes="n001")
+        own = JobEvents(True, start, ScriptEnded(time=ended, exit_code=0))
         life = RunLife(job_started=START * second, job_ended=(START + 100) * second)
-        run = asked_of("r", life, CollectedRun(PASS, "", job_events=own))
+        run = asked_of("r", life, own)
         assert run is not None and run.nodes == ("n001",)
         return run.start - START, run.end - START, run.doubts
 
@@ -375,7 +372,7 @@ def test_a_run_is_read_by_both_clocks() -> None:
     days = 7 * 86400
     told = "the clock of its node is 6 d 23 h off; the scheduler's times were taken"
     assert asked((days, days + 90)) == (0, 100, [told])
-    assert asked_of("r", RunLife(), CollectedRun(PASS, "")) is None
+    assert asked_of("r", RunLife(), NO_EVENTS) is None
 
 
 def test_runs_are_read_together_where_their_windows_overlap(tmp_path: Path) -> None:

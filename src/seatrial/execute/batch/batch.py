@@ -377,7 +377,7 @@ class BatchBackend:
         output = None
         if task is not None:
             output = self.client.output(self.submissions / task.name, task.index)
-        self._report(protocol.Ended(job.run_id, code, state, exit_code, nodes, output))
+        self._report(protocol.JobEnd(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from seatrial.execute.protocol import Ended
+from seatrial.execute.protocol import JobEnd
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.plugins.rehearsal.keys import FileSystemModel, capacity_of
 from seatrial.plugins.rehearsal.node_names import choose
@@ -75,7 +75,7 @@ class Hangs(Struct, frozen=True):
     run_id: str
 
 
-class FinishedJob(Ended, frozen=True):
+class FinishedJob(JobEnd, frozen=True):
     """A job is over. Has also the start and the end of its script (ns; 0: there was none)."""
 
     script_started: int = 0

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.run_collector import CollectedRun, RunReader
+from seatrial.execute.directory import JobEvents
+from seatrial.execute.run_collector import RunReader
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.shell import Shell
 from seatrial.execute.trial_record import Record
 from seatrial.hooks import value_of
-from seatrial.journal.events import AlertRaised, Event, ScriptEnded, ScriptStarted
+from seatrial.journal.events import AlertRaised, Event
 from seatrial.journal.run_life import RunLife
 from seatrial.log import logger
 from seatrial.model.node_set import fold, unfold_or_empty
@@ -105,11 +106,11 @@ class LogReader(RunReader):
         return frozenset(node_names(self.record.machine))
 
     def events_later(
-        self, run: RunUnderWay, life: RunLife, outcome: CollectedRun
+        self, run: RunUnderWay, life: RunLife, own: JobEvents
     ) -> Coroutine[None, None, Sequence[Event]] | None:
         if not self._sources:
             return None
-        asked = asked_of(run.launch.run_id, life, outcome)
+        asked = asked_of(run.launch.run_id, life, own)
         return self._read(asked) if asked is not None else None
 
     async def _read(self, asked: RunRead) -> Sequence[Event]:
@@ -203,14 +204,14 @@ class LogReader(RunReader):
                 yield AlertRaised(kind="system logs", subject=source.name, text=text)
 
 
-def asked_of(run_id: str, life: RunLife, outcome: CollectedRun) -> RunRead | None:
-    """Return what is to be read for a run; None for one that never started."""
-    script = [each for each in outcome.job_events if isinstance(each, ScriptStarted | ScriptEnded)]
+def asked_of(run_id: str, life: RunLife, own: JobEvents) -> RunRead | None:
+    """Return what is to be read for a run; None for one that never started. ``own``: the events
+    that its job wrote."""
+    script = [each for each in (own.start, own.end) if each is not None]
     if life.job_started is None and not script:
         return None
     times, doubts = _times_of(life, [each.time for each in script if each.time])
-    own = next((each.nodes for each in script if isinstance(each, ScriptStarted)), "")
-    nodes = unfold_or_empty(life.nodes or own)
+    nodes = unfold_or_empty(life.nodes or (own.start.nodes if own.start is not None else ""))
     if not nodes:
         doubts.append("it is not known on which nodes the run was")
     return RunRead(run_id, tuple(nodes), min(times), max(times), doubts)

@@ -168,8 +168,8 @@ def _watch(trials: Path, limit: float) -> None:
 
 
 def look_at_drivers(trials: Path, limit: float, looked_at: dict[str, _State]) -> None:
-    """Tell people of trials that are silent since the last look. ``looked_at`` keeps the silent ones,
-    which are not looked at again until something of them changes."""
+    """Tell people of trials that are silent since the last look. ``looked_at`` keeps the silent
+    ones, which are not looked at again until something of them changes."""
     for folder, state in _worth_a_look(trials, limit):
         if looked_at.get(folder.tag) == state:
             continue
