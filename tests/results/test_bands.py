@@ -29,7 +29,7 @@ def test_a_trial_with_kinds_of_cores(tmp_path: Path) -> None:
     answer = ask(tmp_path, "bands", "bands")
     assert (answer.code, answer.err) == (0, "")
     assert all(len(line) <= 80 for line in answer.out.splitlines()), answer.out
-    latency = answer.out.partition("bandwidth MiB/s")[0]
+    latency = answer.out.partition("bandwidth in MiB/s")[0]
     assert "0 to 0" in latency and "0 to 1-3" in latency and "1-3 to 1-3" in latency
     assert latency.count("6.25 %") == latency.count("56.2 %") == 3
     record = json.loads(ask(tmp_path, "bands", "bands", "--json").out)["latency"]

@@ -165,7 +165,12 @@ def trial_address(tag: str) -> str:
 
 def machine_link(name: str) -> Markup:
     """Return a machine's name as a link to its page."""
-    return Markup('<a href="/machines/{}">{}</a>').format(quote(name, safe=""), name)
+    return Markup('<a href="{}">{}</a>').format(machine_address(name), name)
+
+
+def machine_address(name: str) -> str:
+    """Return the address of a machine's page."""
+    return f"/machines/{quote(name, safe='')}"
 
 
 def rehearsal_mark(rehearsed: bool) -> Markup:

@@ -76,6 +76,8 @@ class Column(Struct, frozen=True):
     spare: int = 0
     """A narrow terminal leaves the column with the largest number out first. One below 0 goes only
     if a word would have to be broken."""
+    letter: bool = False
+    """A letter may stand for its title, where a narrow terminal has no room for the titles."""
     only: Only = ""
 
     @property

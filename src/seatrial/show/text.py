@@ -19,9 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, reduce
 from itertools import zip_longest
+from string import ascii_uppercase
 from typing import NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from seatrial.escaping import plain_line
 from seatrial.show.page import (
@@ -174,6 +176,7 @@ def table_text(table: Table) -> str:
 def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     filled = _filled(columns, rows)
     room = screen_width()
+    filled, legend = _with_letters(filled, room)
     filled, shared = _without_shared(filled, room)
     kept = _that_fit(filled, room)
     widths = _widths(kept, room)
@@ -185,6 +188,8 @@ def _table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> It
         yield from _lines(kept, widths, row)
     if spared := [column.title for column in filled if column not in kept]:
         yield from fold(f"(too narrow to show {', '.join(spared)})", room)
+    if legend:
+        yield folded(", ".join(legend))
 
 
 def _filled(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[_TextColumn]:
@@ -199,7 +204,7 @@ class _TextColumn:
 
     def __init__(self, column: Column, cells: Sequence[str]) -> None:
         self.column = column
-        self.title, self.right, self.folds = column.title, column.right, column.fold
+        self.title, self.right, self.folds = plain_line(column.title), column.right, column.fold
         self.spare = column.spare
         self.cells = cells
 
@@ -243,6 +248,27 @@ def _without_shared(columns: list[_TextColumn], room: int) -> tuple[list[_TextCo
         gone = kept.pop(widest)
         shared[widest] = f"{gone.title} {gone.cells[0]}".strip()
     return list(kept.values()), [shared[place] for place in sorted(shared)]
+
+
+def _with_letters(columns: list[_TextColumn], room: int) -> tuple[list[_TextColumn], list[str]]:
+    """Return the columns of a table that is too wide with letters for the titles that may have
+    them, and what these stand for."""
+    long = [one for one in columns if one.column.letter]
+    if not room or not long or _fits(columns, room):
+        return columns, []
+    letters = {id(one): letter_of(number) for number, one in enumerate(long)}
+    return [
+        _TextColumn(replace(one.column, title=letters[id(one)]), one.cells)
+        if id(one) in letters
+        else one
+        for one in columns
+    ], [f"{letters[id(one)]} = {one.title}" for one in long]
+
+
+def letter_of(number: int) -> str:
+    """Return A to Z, then AA and so on."""
+    first, second = divmod(number, len(ascii_uppercase))
+    return (ascii_uppercase[first - 1] if first else "") + ascii_uppercase[second]
 
 
 def _alike(columns: Mapping[int, _TextColumn]) -> list[int]:

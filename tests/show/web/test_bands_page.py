@@ -36,13 +36,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def test_levels_steps_odd_pairs_and_cores(served: Served) -> None:
     found = frost.judged(served, "/bands", trial="bands")
-    assert (found["state"], found["machine"]) == ("judged", "placed")
-    latency = found["figures"][0]
-    assert [band["level"] for band in latency["found"]["bands"]] == ["router", "chassis", "system"]
-    assert [(odd["first"], odd["second"]) for odd in latency["found"]["odd"]] == [("n3", "n7")]
+    assert found["state"] == "judged"
+    latency = found["records"]["latency"]
+    assert [band["level"] for band in latency["bands"]] == ["router", "chassis", "system"]
+    assert [(odd["first"], odd["second"]) for odd in latency["odd"]] == [("n3", "n7")]
     html = served.get("/bands?trial=bands")[1]
-    assert html.count("<svg") >= 2 and "n3 to n7" in html and "chassis against router: " in html
+    assert html.count("<svg") >= 2 and "n3-n7" in html and "chassis against router: " in html
     assert "0 to 0" in html and "us a hop" in html
+    assert ">modes (share)</th>" in html and 'href="/machines/placed"' in html
+    assert "/history?machine=placed&amp;metric=latency_by_level" in html
 
 
 def test_what_cannot_be_judged_is_said(served: Served) -> None:

@@ -58,9 +58,9 @@ def test_a_default_is_a_setting_and_cases_in_no_table_are_counted(served: Served
     html = served.get("/best?trial=io1+sweep&over=order")[1]
     assert "Left out: 16 cases without order" in html
     matrix = frost.judged(served, "/matrix", trial="io1 sweep", by="writers")
-    assert matrix["matrix"]["columns"] == ["1", "2"]
+    assert matrix["records"]["columns"] == ["1", "2"]
     assert (
-        "Left out: 9 cases without writers" in served.get("/matrix?trial=io1+sweep&by=writers")[1]
+        "left out: 9 cases without writers" in served.get("/matrix?trial=io1+sweep&by=writers")[1]
     )
 
 

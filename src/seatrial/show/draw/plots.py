@@ -442,13 +442,14 @@ def boxes(
     title: str,
     about: str = "",
     axis: svg.Axis = svg.Axis(),  # noqa: B008
+    width: int = svg.WIDTH,
 ) -> Markup:
     """Draw a box plot of each group."""
     shown = [(group, sorted(filter(axis.holds, group.values))) for group in groups[:MAX_BOXES]]
     names = [f"{group.name}  n {group.of or len(values):,}" for group, values in shown]
-    left = svg.labels_width(names, 0.42 * svg.WIDTH)
-    box = svg.Box(left, 4, svg.WIDTH - 14.0, 4.0 + max(1, len(shown)) * _BOX_ROW)
-    across = svg.scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, svg.WIDTH - 18)
+    left = svg.labels_width(names, 0.42 * width)
+    box = svg.Box(left, 4, width - 14.0, 4.0 + max(1, len(shown)) * _BOX_ROW)
+    across = svg.scale_of(axis, chain.from_iterable(v for _, v in shown), left + 6, width - 18)
     parts = svg.level(axis, across, box, grid=True)
     for i, (group, values) in enumerate(shown):
         middle = box.top + (i + 0.5) * _BOX_ROW
@@ -457,7 +458,7 @@ def boxes(
         if values:
             parts += _group(group, values, middle, across)
     notes = svg.left_out("groups", len(groups), len(shown))
-    return svg.figure(parts, box, axis, notes, svg.WIDTH, title, about, "boxes")
+    return svg.figure(parts, box, axis, notes, width, title, about, "boxes")
 
 
 def _group(group: BoxGroup, values: Sequence[float], y: float, across: svg.Scale) -> list[Markup]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.codes import CODES
@@ -28,6 +29,7 @@ from seatrial.results.store.upserts import gaps
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.document_cache import StudyAnswer
 from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import Field, StudyView, choices_of
 
 MAX_ROW = 1 << 53
 MAX_GAPS = 20
@@ -149,6 +151,12 @@ def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool
 T = TypeVar("T")
 
 TABLES = 8  # on a page
+HOW_TO_WRITE_SIDES = (
+    "nightly-0412: a trial; nightly-*: all that fit; nightly-0412:toolchain=gcc*,test=cm4: with "
+    "conditions; @machine=frost,since=2026-05-01: all trials with conditions: machine, toolchain, "
+    "test, tag, stage, plan, component, phase, since, until, rehearsed, given, or a parameter of "
+    "the cases."
+)
 MAX_NAMED = 300  # trials, metrics: what a form suggests
 
 
@@ -182,6 +190,45 @@ def cases_page(
         **asked,
         **others,
     }
+
+
+def cases_view(
+    state: ServerState,
+    query: PageQuery,
+    view: StudyView,
+    asked: Hashable,
+    judge: Callable[[list[Side]], T],
+    given: bool = False,
+) -> tuple[StudyView, T | None]:
+    """Return the view of a study of cases of trials without its answer, and what ``judge`` made of
+    the sides that the query names; None where it is not judged. Of ``view`` the title is the
+    study's name, and the fields are its own. ``asked``: what they say."""
+    labels = {field.name.replace("_", "-"): field.label for field in view.fields}
+    study = cases_study(state, query, (view.title, asked), labels, judge, given)
+    trial = query.text("trial")
+    return replace(
+        view,
+        title=f"{view.title} of {trial}" if trial else view.title,
+        fields=fields_of_cases(state, view.fields),
+        state=study.state,
+        reason=study.reason,
+        rehearsed=study.rehearsed,
+        help=HOW_TO_WRITE_SIDES,
+        choices=choices_of("trial", suggested_trials(state)),
+        first=query.number("first", 0),
+        shown=TABLES,
+    ), study.value
+
+
+def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
+    """Return the fields of a form that names trials, with those of the study's own."""
+    tags = suggested_trials(state)
+    return [
+        Field("Trials", "trial", "sweep, or sweep:toolchain=gcc*", 30, tags, required=True),
+        *fields,
+        Field("Test", "test", "all, or a pattern"),
+        Field("patterns choose rehearsals", "rehearsed", box=True),
+    ]
 
 
 def suggested_trials(state: ServerState) -> list[str]:

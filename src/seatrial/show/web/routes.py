@@ -1,5 +1,5 @@
 """Every page of the core, in one table, and those of plug-ins. Each of the core has a module in
-``pages/`` and a template of the same name."""
+``pages/``, and a template of the same name or ``study.html``."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _PAGES = (
     _page("/machines", "machines", "machines", "machines.html", form=True),
     _page("/machines/{machine}", "machines", "machine", "machine.html", form=True),
     _page("/machines/{machine}/nodes/{node}", "machines", "node", "node.html", form=True),
-    _page("/bands", "networks", "bands", "bands.html", form=True),
+    _page("/bands", "networks", "bands", "study.html", form=True),
     _page("/compare", "compare", "compare", "compare.html", form=True),
     _page("/history", "history", "history", "study.html", form=True, rows="lines"),
     _page("/records", "records", "records", "study.html", form=True, rows="lines"),
-    _page("/matrix", "matrix", "matrix", "matrix.html", form=True),
+    _page("/matrix", "matrix", "matrix", "study.html", form=True),
     _page("/best", "best", "best", "best.html", form=True),
     _page("/ratio", "ratio", "ratio", "ratio.html", form=True),
     _page("/scaling", "scaling", "scaling", "scaling.html", form=True),

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from seatrial.show.page import Page
+from seatrial.show.page import Link, Page
 
 SHOWN = 24  # series, cases on a page
 MAX_NAMED = 400  # values that a field suggests
+MAX_CHOICES = 60  # values to choose from where nothing was asked yet
 
 
 class Field(Struct, frozen=True):
@@ -23,11 +25,19 @@ class Field(Struct, frozen=True):
     label: str
     name: str
     placeholder: str = ""
+    """What stands for no value: in an empty text, or as the first choice ("": all)."""
     size: int = 14
     suggested: Sequence[str] = ()
     choices: Sequence[str] = ()
     box: bool = False
     required: bool = False
+    value: str = ""
+    """What was chosen where the query has no value."""
+
+
+def choices_of(name: str, values: Sequence[str]) -> list[Link]:
+    """Return the first values of a field, to choose from."""
+    return [Link(value, query={name: value}) for value in values[:MAX_CHOICES]]
 
 
 class StudyView(Struct, frozen=True, kw_only=True):
@@ -46,8 +56,20 @@ class StudyView(Struct, frozen=True, kw_only=True):
     rehearsed: bool = False
     """Whether figures of rehearsals are among them."""
     notices: Sequence[str] = ()
-    choices: Sequence[str] = ()
-    """Values of the first field to choose from, where nothing was asked yet."""
+    help: str = ""
+    """How to fill the form in, behind a fold."""
+    asks: str = ""
+    """What to name, where nothing was asked yet."""
+    choices: Sequence[Link] = ()
+    """What can be chosen then."""
+
+    def suggesting(self, **values: Sequence[str]) -> StudyView:
+        """Return the view with what its fields suggest, by their names."""
+        fields = [
+            replace(field, suggested=values.get(field.name, field.suggested))
+            for field in self.fields
+        ]
+        return replace(self, fields=fields)
 
     @property
     def record(self) -> dict[str, Any]:

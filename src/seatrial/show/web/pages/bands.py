@@ -1,46 +1,43 @@
-"""Bands: latency and bandwidth of a trial's pairs by level, as ``seatrial bands`` tells it."""
+"""Bands: latency and bandwidth of a trial's pairs by level."""
 
-from typing import Any
+from __future__ import annotations
+
+from msgspec.structs import replace
 
 from seatrial.model.machine_topology import known_topology
-from seatrial.results.bands import LevelFigures, bands_of, hop_text, lines_of_trial, step_texts
+from seatrial.results.bands import bands_of, lines_of_trial
 from seatrial.results.store import queries
-from seatrial.show.draw import plots
-from seatrial.show.draw.svg import Axis
+from seatrial.show.bands import bands_page, origin_section
+from seatrial.show.page import Page
 from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import Field, StudyView, choices_of
 
-steps, hop = step_texts, hop_text  # for the template
-
-
-def picture(one: LevelFigures) -> Any:
-    """Return the figures of each level as box plots, as SVG."""
-    return plots.boxes(
-        [
-            plots.BoxGroup(level, values, one.counts[level])
-            for level, values in one.quantiles.items()
-        ],
-        title=f"{one.name} by level",
-        axis=Axis(one.name, one.unit),
-    )
+ASKS = "Name a trial with runs of the probe pingpong."
 
 
-def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+def data(state: ServerState, query: PageQuery) -> StudyView:
     tags = suggested_trials(state)
-    page = {"state": "asked", "tags": tags, "reason": "", "machine": "", "figures": []}
+    field = Field("Trial", "trial", size=30, suggested=tags, required=True)
+    choices = choices_of("trial", tags)
+    view = StudyView(title="Bands", fields=[field], asks=ASKS, choices=choices)
     name = query.text("trial")
     if not name:
-        return page
+        return view
     trial = queries.trial(state.store(), name)
 
-    def judged() -> tuple[str, list[LevelFigures]]:
+    def judged() -> Page:
         lines, machine = lines_of_trial(state.store(), trial)
-        return machine.machine, bands_of(lines, known_topology(machine))
+        page = bands_page(bands_of(lines, known_topology(machine)))
+        return replace(page, sections=[origin_section(machine.machine, trial.tag), *page.sections])
 
     version = (trial.row, trial.last, trial.passed)
     answer = state.studies.answer(("bands", trial.path), version, judged)
-    if answer.value is None:
-        return page | {"state": answer.state, "reason": answer.reason}
-    machine, figures = answer.value
-    return page | {"state": "judged", "machine": machine, "figures": figures}
+    return replace(
+        view,
+        title=f"Bands of {name}",
+        state=answer.state,
+        reason=answer.reason,
+        answer=answer.value,
+    )

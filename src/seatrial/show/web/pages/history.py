@@ -32,7 +32,7 @@ from seatrial.show.history import View, by_change, history_page, history_records
 from seatrial.show.web.filters import names_rehearsal
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView
+from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView, choices_of
 
 POINTS = 50  # rows of the table of figures
 MAX_POINTS = 5000
@@ -84,7 +84,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     names = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))
     names = names[:MAX_NAMED]
-    view = StudyView(title="History", fields=_fields(names), choices=names[:60])
+    view = StudyView(title="History", fields=_fields(names), choices=choices_of("metric", names))
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)

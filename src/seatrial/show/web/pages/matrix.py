@@ -1,19 +1,25 @@
-"""Matrix: tests by toolchains, as ``seatrial matrix`` shows them."""
+"""Matrix: tests by toolchains, or by another attribute."""
 
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
 from seatrial.results.panels import parameters_of
 from seatrial.results.selection import Side, cases_of, trials_of
 from seatrial.results.store.series import metric_names
-from seatrial.show.web.filters import MAX_NAMED, cases_study, suggested_trials
+from seatrial.show.matrix import matrix_page
+from seatrial.show.web.filters import MAX_NAMED, cases_view
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.study_view import Field, StudyView
 
-LABELS = {"by": "Columns", "metric": "Metric"}  # of the form
+ASKS = "Name a trial: its tests are shown by toolchains, or by a parameter."
 
 
-def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
+def data(state: ServerState, query: PageQuery) -> StudyView:
     question = MatrixQuery(
         by=query.text("by") or "toolchain",
         metric=query.text("metric"),
@@ -21,24 +27,19 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
     )
     test = query.text("test")
 
-    def judged(sides: list[Side]) -> tuple[list[Side], ResultMatrix]:
+    def judged(sides: list[Side]) -> tuple[Sequence[str], ResultMatrix]:
         reasons = reasons_of(state.store(), trials_of(sides), [test] if test else [])
-        return sides, result_matrix(sides, question, reasons)
+        names = dict.fromkeys([*parameters_of(cases_of(sides)), *ATTRIBUTES])
+        return [*names], result_matrix(sides, question, reasons)
 
-    study = cases_study(state, query, ("matrix", question), LABELS, judged)
-    page: dict[str, Any] = {
-        "state": study.state,  # "asked", "judging", "judged" or "refused" (``reason``)
-        "by": question.by,
-        "tags": suggested_trials(state),
-        "metrics": metric_names(state.store())[:MAX_NAMED],
-        "attributes": [],  # what the columns can be by
-        "reason": study.reason,
-        "matrix": None,
-        "total": {},
-        "rehearsed": study.rehearsed,
-    }
-    if study.value is None:
-        return page
-    sides, matrix = study.value
-    attributes = list(dict.fromkeys([*parameters_of(cases_of(sides)), *ATTRIBUTES]))
-    return page | {"attributes": attributes, "matrix": matrix, "total": matrix.total}
+    fields = [
+        Field("Columns", "by", "toolchain", 10),
+        Field("Metric", "metric", "each test's", suggested=metric_names(state.store())[:MAX_NAMED]),
+        Field("a row for each case", "cases", box=True),
+    ]
+    form = StudyView(title="Matrix", fields=fields, asks=ASKS)
+    view, found = cases_view(state, query, form, question, judged)
+    if found is None:
+        return view
+    names, result = found
+    return replace(view.suggesting(by=names), answer=matrix_page(result))

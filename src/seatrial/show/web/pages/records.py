@@ -13,7 +13,7 @@ from seatrial.show.page import Page
 from seatrial.show.records import records_page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.study_view import MAX_NAMED, Field, StudyView
+from seatrial.show.web.study_view import MAX_NAMED, Field, StudyView, choices_of
 
 
 def _fields(metrics: list[str]) -> list[Field]:
@@ -37,7 +37,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     )
     metric, case = query.text("metric"), query.text("case")
     names = list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED]
-    view = StudyView(title="Records", fields=_fields(names), choices=names[:60])
+    view = StudyView(title="Records", fields=_fields(names), choices=choices_of("metric", names))
     if not metric:
         return view
     trials = queries.trials(state.store())
