@@ -211,6 +211,11 @@ def show_share(value: float) -> str:
     return f"{100 * value:.{digits}g} %"
 
 
+def show_interval(low: float | None, high: float | None) -> str:
+    """Return an interval for a cell: ``3.755..3.84``; "" where an end is None."""
+    return "" if low is None or high is None else f"{show_number(low)}..{show_number(high)}"
+
+
 def in_per_cent(share: float | None) -> str:
     """Return a share for a cell: ``97.5 %``; "" for None."""
     return "" if share is None else f"{100 * share:.1f} %"

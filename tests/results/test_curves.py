@@ -111,7 +111,7 @@ def test_every_form_has_the_curves(tmp_path: Path) -> None:
 def test_a_ratio_over_a_label_tells_the_crossing(tmp_path: Path) -> None:
     osu(tmp_path, PLACES, sizes=[0, *SIZES[:14]])
     out = ask(tmp_path, "ratio", "osu1", "--of", "place=X,Z", "--x", "bytes").out
-    assert "latency{benchmark=MPI Bcast Latency} in us" in out
+    assert "latency{benchmark=MPI Bcast Latency}, Z over X, by bytes\nin us, lower" in out
     assert "place" not in out.split("range:")[0].splitlines()[-2]
     assert "X is ahead up to 2 KiB, Z from 4 KiB: they cross near 2." in out
     assert "bytes is a size: no speed-up is to be expected" in out

@@ -252,7 +252,7 @@ def test_words_are_settings_without_an_order(tmp_path: Path) -> None:
     assert [table.named(x) for x in line.plateau] == ["grid", "hilbert"]
     assert not line.drops and table.best is not None and table.named(table.best.x) == "grid"
     out = ask(tmp_path, "scaling", "t", "--x", "order", "--metric", "triad").out
-    assert "over order, settings" in out and "as good: order grid, hilbert" in out
+    assert "settings: each beside the best" in out and "as good: order grid, hilbert" in out
     assert "best median: order grid: " in out
 
 

@@ -34,7 +34,7 @@ from seatrial.results.panels import (
     varying,
     with_left_out,
 )
-from seatrial.results.scaling import AXES, ScalingQuery
+from seatrial.results.scaling import AXES, ScalingQuery, ScalingTable, scaling
 from seatrial.results.scaling_cells import (
     NO_FIGURE,
     PLAIN,
@@ -117,6 +117,13 @@ def is_over_size(sides: Sequence[Side], query: ScalingQuery) -> bool:
     cases = cases_of(sides)
     texts = {one.attribute(query.x) for one in by_label(cases, query.x)} - {""}
     return query.size or is_size(texts, is_label(cases, query.x))
+
+
+def over_x(
+    sides: Sequence[Side], query: ScalingQuery
+) -> Sequence[ScalingTable] | Sequence[CurveTable]:
+    """Return curves where x is a size, else series of what grows. Raises UsageError as they do."""
+    return curves(sides, query) if is_over_size(sides, query) else scaling(sides, query)
 
 
 def curves(sides: Sequence[Side], query: ScalingQuery) -> list[CurveTable]:

@@ -19,7 +19,7 @@ from seatrial.show.draw import plots
 from seatrial.show.draw.svg import WIDTH, Axis
 from seatrial.show.given import OF_MEASURED, given_section
 from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table, Text
-from seatrial.units import count, show_bytes, show_number, show_unit
+from seatrial.units import count, show_bytes, show_interval, show_number, show_unit
 
 MAX_TICKS = 8  # sizes that are labelled on an axis
 MAX_TOLD = 12  # sentences about pairs of curves
@@ -49,23 +49,28 @@ def _records(tables: Sequence[CurveTable], given: Sequence[GivenEntry]) -> list[
     return [record(one) | beside for one in tables]
 
 
-def heading(one: CurveTable) -> str:
+def heading(one: TableOverX) -> str:
     return f"{one.case}: {one.metric} over {one.x}"
+
+
+def about(one: TableOverX, *more: str, axes: str = "") -> str:
+    """Return the unit of a table, with what else is told above it, and what follows its ``axes``
+    (default: x)."""
+    said = ", ".join(filter(None, (show_unit(one.unit, "in {}"), *more)))
+    return f"{said}; along with {axes or one.x}: {', '.join(one.along)}" if one.along else said
 
 
 def parts_of(one: CurveTable) -> list[Part]:
     """Return the chart and the table of curves, and what is told of them."""
-    better = f"{one.better} is better" if one.directed else "no direction"
-    about = f"in {one.unit}, {better}" if show_unit(one.unit) else better
-    about += f"; along with {one.x}: {', '.join(one.along)}" if one.along else ""
+    said = about(one, f"{one.better} is better" if one.directed else "no direction")
     if one.reason:
-        return [about, one.reason]
+        return [said, Text(one.reason, "notice")]
     chosen = f"{one.metric} is one of {one.figures} figures; --metric names another"
-    said = list(told_of(one))
-    more = len(said) - MAX_TOLD
-    words = [*said[:MAX_TOLD], *([f"and {count(more, 'more pair')}"] if more > 0 else [])]
+    pairs = list(told_of(one))
+    more = len(pairs) - MAX_TOLD
+    words = [*pairs[:MAX_TOLD], *([f"and {count(more, 'more pair')}"] if more > 0 else [])]
     return [
-        about,
+        said,
         Chart(partial(drawing, one), _caption(one)),
         *(Text(each, only="browser") for each in words),
         _table(one),
@@ -104,11 +109,11 @@ def _table(one: CurveTable) -> Table:
             line.by if cell is line.cells[0] else "",
             one.named(cell.x),
             cell.median,
-            _span(cell.low, cell.high),
+            show_interval(cell.low, cell.high),
             cell.n,
             share_cell(cell.promised),
             cell.times,
-            _span(cell.times_low, cell.times_high),
+            show_interval(cell.times_low, cell.times_high),
             _word(cell),
             cell.reason or causes(cell.excluded),
         ]
@@ -132,10 +137,6 @@ def _table(one: CurveTable) -> Table:
 
 def _word(cell: CurveCell) -> str:
     return "" if cell.times is None else cell.verdict or ""
-
-
-def _span(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{show_number(low)}..{show_number(high)}"
 
 
 # ---- in words ------------------------------------------------------------------------------------

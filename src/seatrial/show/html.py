@@ -56,7 +56,7 @@ Address = Callable[..., str]
 
 def page_html(page: Page, address: Address) -> Markup:
     """Return what stands below a page's heading and form."""
-    parts = [_sentence(page.summary)] if page.summary else []
+    parts = [_sentence(page.summary, "", address)]
     shown = [section for section in page.sections if section.only != "terminal"]
     for small, sections in groupby(shown, lambda section: section.small):
         inner = _joined(section_html(section, address) for section in sections)
@@ -87,7 +87,7 @@ def _heading(section: Section, chart: Chart | TimeChart) -> str:
 
 def _drawn(chart: Chart | TimeChart, width: int) -> Markup:
     if isinstance(chart, Chart):
-        return chart.drawn(width=width)
+        return chart.drawn(width=NARROW if chart.small else width)
     return _time_chart(replace(chart, small=False), width)
 
 
@@ -105,8 +105,13 @@ def section_html(section: Section, address: Address) -> Markup:
 
 
 def parts_html(parts: Iterable[Part], address: Address) -> Markup:
-    """Return parts one below the other."""
-    return _joined(_part(part, address) for part in parts)
+    """Return parts one below the other, small charts side by side."""
+    shown = []
+    for small, group in groupby(parts, lambda part: isinstance(part, Chart) and part.small):
+        inner = _joined(_part(part, address) for part in group)
+        beside = Markup('<div class="multiples plots-of-three">{}</div>')
+        shown.append(beside.format(inner) if small else inner)
+    return _joined(shown)
 
 
 def _joined(parts: Iterable[Markup]) -> Markup:
@@ -115,11 +120,11 @@ def _joined(parts: Iterable[Markup]) -> Markup:
 
 def _part(part: Part, address: Address) -> Markup:
     if isinstance(part, str):
-        return _sentence(part) if part else Markup()
+        return _sentence(part, "", address)
     if part.only == "terminal":
         return Markup()
     if isinstance(part, Text):
-        return _sentence(part.words, part.tone)
+        return _sentence(part.words, part.tone, address)
     if isinstance(part, Chart | TimeChart):
         return _chart(part)
     if isinstance(part, Items):
@@ -128,8 +133,9 @@ def _part(part: Part, address: Address) -> Markup:
     return _table(part, address)
 
 
-def _sentence(words: str, tone: str = "") -> Markup:
-    return Markup('<p class="{}">{}</p>').format(tone or "wide-text", message(words))
+def _sentence(words: Cell, tone: str, address: Address) -> Markup:
+    inner = message(words) if isinstance(words, str) else _cell(words, Column(""), address)
+    return Markup('<p class="{}">{}</p>').format(tone or "wide-text", inner) if inner else Markup()
 
 
 def _remainder(part: Items | Table, address: Address) -> Markup:
@@ -148,6 +154,8 @@ def _chart(chart: Chart | TimeChart) -> Markup:
     caption = Markup()
     if chart.caption:
         caption = Markup("<figcaption>{}</figcaption>").format(chart.caption)
+    if chart.small:
+        return Markup('<figure class="drawn">{}{}</figure>').format(caption, drawn(width=NARROW))
     both = '<div class="roomy">{}</div><div class="close">{}</div>'
     return Markup(f'<figure class="drawn">{{}}{both}</figure>').format(
         caption, drawn(width=WIDE), drawn(width=NARROW)

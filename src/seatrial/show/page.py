@@ -135,6 +135,8 @@ class Chart(Struct, frozen=True):
     drawn: Callable[..., Markup]
     """Draws it as SVG, with a ``width``; by a function of ``seatrial.show.draw.plots``."""
     caption: str = ""
+    small: bool = False
+    """Small ones that follow each other stand side by side."""
     only: Only = "browser"
 
 
@@ -181,9 +183,9 @@ class TimeChart(Struct, frozen=True):
 
 
 class Text(Struct, frozen=True):
-    """A sentence. A plain ``str`` is one, too."""
+    """A sentence, which may have links in it. A plain ``str`` is one, too."""
 
-    words: str
+    words: Cell
     tone: Literal["", "notice", "quiet"] = ""
     only: Only = ""
 

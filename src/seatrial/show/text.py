@@ -82,7 +82,7 @@ def part_text(part: Part) -> str:
     if part.only == "browser":
         return ""
     if isinstance(part, Text):
-        return folded(plain_line(part.words))
+        return folded(cell_text(part.words))
     if isinstance(part, Chart):
         return ""
     if isinstance(part, TimeChart):

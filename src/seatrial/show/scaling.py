@@ -1,0 +1,334 @@
+"""Scaling as a page: what more threads, nodes or tasks give, or what constant resources cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from msgspec import to_builtins
+
+from seatrial.judge.promises import COLUMN, share_cell, told
+from seatrial.results.curves import CurveTable
+from seatrial.results.given import GivenEntry
+from seatrial.results.scaling import ScalingLine, ScalingQuery, ScalingTable
+from seatrial.results.scaling_cells import Cell
+from seatrial.results.store.by_case import causes
+from seatrial.show.curves import about, curves_page, heading
+from seatrial.show.draw import plots
+from seatrial.show.draw.svg import Axis
+from seatrial.show.given import OF_MEASURED, given_section
+from seatrial.show.page import Chart, Column, Page, Part, Section, State, Table, Text
+from seatrial.units import (
+    in_per_cent,
+    interval_in_per_cent,
+    show_figure,
+    show_interval,
+    show_number,
+)
+
+MEASURED = "measured"  # the name of the only line
+MAX_TICKS = 10  # sizes that are labelled on an axis
+MAX_EQUAL = 5
+COLUMNS = (
+    *("case", "metric", "unit", "line", "x", "median", "runs", "speedup", "low", "high"),
+    *("ideal", "efficiency", "gain", "excluded"),
+)
+
+
+def scaling_page(
+    tables: Sequence[ScalingTable] | Sequence[CurveTable],
+    query: ScalingQuery,
+    without: Sequence[str] = (),
+    given: Sequence[GivenEntry] = (),
+) -> Page:
+    """Return sections for each table, then the tests ``without`` the metric, the figures that were
+    given, and what cases are in no table."""
+    series = [one for one in tables if isinstance(one, ScalingTable)]
+    if not series:
+        return curves_page([one for one in tables if isinstance(one, CurveTable)], given)
+    lacking = f"without {query.metric}: {', '.join(without)}" if without else ""
+    left_out = series[0].left_out_words
+    return Page(
+        "Scaling",
+        [
+            *(section for one in series for section in _sections(one, query.pays)),
+            Section("", [lacking]),
+            *([given_section(given, beside=OF_MEASURED)] if given else []),
+            Section("", [f"left out: {left_out}" if left_out else ""]),
+        ],
+        records=partial(_records, series, given),
+        lines=lambda: [COLUMNS, *(row for one in series for row in _lines(one))],
+    )
+
+
+def _records(tables: Sequence[ScalingTable], given: Sequence[GivenEntry]) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = to_builtins(tables)
+    for record in records:
+        for line in record["lines"]:
+            for cell in line["cells"]:
+                del cell["values"]
+    beside = {"given": to_builtins(given)} if given else {}
+    return [record | beside for record in records]
+
+
+def _lines(one: ScalingTable) -> Iterator[list[object]]:
+    for line in one.lines:
+        for cell in line.cells:
+            yield [
+                *(one.case, one.metric, one.unit, line.by, one.named(cell.x), cell.median, cell.n),
+                *(cell.speedup, cell.low, cell.high, cell.ideal, cell.efficiency, cell.gain),
+                cell.reason or causes(cell.excluded),
+            ]
+
+
+# ---- a table -------------------------------------------------------------------------------------
+
+
+def _sections(one: ScalingTable, pays: float) -> Iterator[Section]:
+    """Yield what a table is about with its charts, its rows, and what is told of it."""
+    said = about(one, f"{one.better} is better", _kind(one))
+    if one.reason:
+        yield Section(heading(one), [said, Text(one.reason, "notice")])
+        return
+    yield Section(heading(one), [said, *_charts(one)])
+    yield Section("", [_table(one)])
+    yield Section("", list(_told(one, pays)))
+
+
+def _kind(one: ScalingTable) -> str:
+    if one.names:
+        return "settings: each beside the best"
+    if one.fixed:
+        return "constant resources: the same speed is ideal"
+    return "weak scaling" if one.weak else "strong scaling"
+
+
+class _Row(NamedTuple):
+    line: ScalingLine
+    cell: Cell
+
+
+def _table(one: ScalingTable) -> Table:
+    columns = [
+        Column("line", value=lambda row: _name(row), fold=True),
+        Column(one.x, "number", lambda row: one.named(row.cell.x)),
+        Column("median", "number", lambda row: row.cell.median),
+        Column("runs", "count", lambda row: row.cell.n),
+        Column(COLUMN, "share", lambda row: share_cell(row.cell.promised)),
+        *(_OF_CONSTANT if one.fixed else _OF_GROWING),
+        Column(
+            "excluded", value=lambda row: row.cell.reason or causes(row.cell.excluded), fold=True
+        ),
+    ]
+    return Table.of(columns, (_Row(line, cell) for line in one.lines for cell in line.cells))
+
+
+def _name(row: _Row) -> str:
+    """Return the name of a line, in its first row."""
+    return row.line.by if row.cell is row.line.cells[0] else ""
+
+
+_OF_CONSTANT = (
+    Column("of the best", "share", lambda row: in_per_cent(row.cell.speedup)),
+    Column("95 %", "share", lambda row: interval_in_per_cent(row.cell.low, row.cell.high), spare=1),
+)
+
+
+def _whole(share: float | None) -> str:
+    return "" if share is None else f"{round(100 * share)} %"  # never -0
+
+
+_OF_GROWING = (
+    Column("speed-up", "number", lambda row: row.cell.speedup),
+    Column("95 %", "number", lambda row: show_interval(row.cell.low, row.cell.high), spare=1),
+    Column("ideal", "number", lambda row: row.cell.ideal, spare=3),
+    Column("efficiency", "share", lambda row: _whole(row.cell.efficiency)),
+    Column("gain", "share", lambda row: _whole(row.cell.gain), spare=2),
+    Column(
+        "",
+        "state",
+        lambda row: State("knee", "suspect") if row.line.knee == row.cell.x else "",
+        only="browser",
+    ),
+)
+
+
+# ---- in words ------------------------------------------------------------------------------------
+
+
+def _told(one: ScalingTable, pays: float) -> Iterator[Part]:
+    """Yield what is told of each line, then the best setting."""
+    for line in one.lines:
+        name = f"{line.by}: " if line.by else ""
+        for words in _of_constant(line, one) if one.fixed else _of_growing(line, one.x, pays):
+            yield name + words
+    if one.best is not None:
+        yield _best(one)
+    yield from _crossings(one)
+    if one.figures > 1:
+        yield f"{one.metric} is one of {one.figures} figures; --metric names another"
+    yield from told(cell.promised for line in one.lines for cell in line.cells)
+
+
+def _of_constant(line: ScalingLine, table: ScalingTable) -> Iterator[str]:
+    """Yield what is told of a line with constant resources: its plateau, its drops."""
+    if line.reason:
+        yield line.reason
+        return
+    yield f"{_plateau(line, table)}: within 5 % of the best, or as good within the noise"
+    for drop in line.drops:
+        yield drop.words(table.x, table.named)
+
+
+def _plateau(line: ScalingLine, table: ScalingTable) -> str:
+    """Return the x that are as good as the best, as a span if they have an order."""
+    named = list(map(table.named, line.plateau))
+    if not table.ordered:
+        return f"as good: {table.x} {', '.join(named)}"
+    several = len(named) > 1
+    return f"plateau: {table.x} {' to '.join((named[0], named[-1])[: several + 1])}"
+
+
+def _of_growing(line: ScalingLine, x: str, pays: float) -> Iterator[str]:
+    """Yield where more of x stops paying, and speed-ups that are more than ideal."""
+    yield _knee(line, x, pays)
+    for cell in line.beyond_ideal:
+        yield (
+            f"{x} {line.base or 0:g} to {cell.x:g}: a speed-up of {show_number(cell.speedup)} is "
+            f"beyond ideal ({show_number(cell.ideal)}): look at the smallest case, and at the sizes"
+        )
+
+
+def _knee(line: ScalingLine, x: str, pays: float) -> str:
+    if line.knee is None:
+        return f"no knee: {line.reason}"
+    where = f"knee at {x} {line.knee:g}"
+    if line.knee == line.base:
+        where = f"more than {x} {line.knee:g}, the smallest measured, does not pay"
+    doubt = "" if line.certain else f"; {line.reason}"
+    return f"{where}: less than {100 * pays:g} % of an addition becomes speed{doubt}"
+
+
+def _best(one: ScalingTable) -> str:
+    def setting(by: str, x: float) -> str:
+        return f"{by}, {one.x} {one.named(x)}" if by else f"{one.x} {one.named(x)}"
+
+    assert one.best is not None
+    text = f"best median: {setting(one.best.by, one.best.x)}: "
+    text += show_figure(one.best.median, one.unit)
+    if one.best.equals:
+        equals = "; ".join(setting(by, x) for by, x in one.best.equals[:MAX_EQUAL])
+        text += f"; as good within the noise: {equals}"
+    return text
+
+
+def _crossings(table: ScalingTable) -> Iterator[str]:
+    """Yield from which x on another line has the best median, of x that two lines share."""
+    sign = 1 if table.better == "higher" else -1
+    medians: dict[float, dict[str, float]] = {}
+    for line in table.lines:
+        for cell in line.cells:
+            if cell.median is not None:
+                medians.setdefault(cell.x, {})[line.by] = cell.median
+    leader = ""
+    for x, here in sorted(medians.items()):
+        if len(here) < 2:
+            continue
+        best = max(here, key=lambda by: sign * here[by])
+        if leader in here and best != leader:
+            figures = " against ".join(show_figure(here[by], table.unit) for by in (best, leader))
+            where = f"from {table.x} {table.named(x)} on"
+            yield f"{where} {best} is ahead of {leader}: {figures}, by the medians"
+        leader = best
+
+
+# ---- drawn ---------------------------------------------------------------------------------------
+
+
+def _charts(table: ScalingTable) -> list[Chart]:
+    """Return the values, the speed-up and the efficiency; of named settings the speed over the
+    best."""
+    if table.names:
+        drawn = partial(_of_the_best, table)
+        return [Chart(drawn, "per cent of the best, with 95 % intervals", small=True)]
+    speed = "speed over the best" if table.fixed else "speed-up"
+    share = "per cent of the best" if table.fixed else "efficiency: speed-up over ideal"
+    return [
+        Chart(partial(_medians, table), "medians", small=True),
+        Chart(partial(_speedups, table, speed), f"{speed}, with 95 % intervals", small=True),
+        Chart(partial(_efficiencies, table), share, small=True),
+    ]
+
+
+def _medians(table: ScalingTable, width: int) -> Markup:
+    slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
+    curves = [
+        plots.Curve(
+            line.by or MEASURED, [(c.x, c.median, None, None) for c in line.cells if c.median]
+        )
+        for line in table.lines
+    ]
+    return plots.scaling(
+        curves,
+        title=heading(table),
+        x=Axis(table.x),
+        y=Axis(table.metric, table.unit),
+        ideal=0.0 if table.fixed else slope,
+        width=width,
+    )
+
+
+def _speedups(table: ScalingTable, speed: str, width: int) -> Markup:
+    curves = []
+    for line in table.lines:
+        points = [(c.x, c.speedup, c.low, c.high) for c in line.cells if c.speedup is not None]
+        curves.append(plots.Curve(line.by or MEASURED, points))
+    return plots.scaling(
+        curves,
+        title=f"{heading(table)}: {speed}",
+        x=Axis(table.x),
+        y=Axis(speed),
+        ideal=0.0 if table.fixed else 1.0,
+        width=width,
+    )
+
+
+def _efficiencies(table: ScalingTable, width: int) -> Markup:
+    sizes = sorted({cell.x for line in table.lines for cell in line.cells})
+    series = []
+    for line in table.lines:
+        points = [(c.x, c.efficiency and 100 * c.efficiency) for c in line.cells]
+        series.append(plots.ChartSeries(line.by or MEASURED, points, "both"))
+    return plots.chart(
+        series,
+        title=f"{heading(table)}: efficiency",
+        x=Axis(table.x, kind="log", ticks=sizes if len(sizes) <= MAX_TICKS else ()),
+        y=Axis("efficiency", "%", low=0, high=100),
+        levels=[plots.ReferenceLine(100, "ideal")],
+        width=width,
+        height=270,
+    )
+
+
+def _of_the_best(table: ScalingTable, width: int) -> Markup:
+    """Return a row for each setting: its speed in per cent of that of the best, as SVG."""
+    rows = []
+    for line in table.lines:
+        for cell in line.cells:
+            if cell.speedup is not None:
+                name = ", ".join(filter(None, (line.by, table.named(cell.x))))
+                value, best = 100 * cell.speedup, cell.x == line.base
+                low, high = (end and 100 * end for end in (cell.low, cell.high))
+                looks = ("good", 1) if best else ("muted", 3)
+                rows.append(plots.Interval(name, value, low, high, f"{value:.1f} %", *looks))
+    return plots.forest(
+        rows,
+        title=heading(table),
+        axis=Axis("of the best", "%"),
+        centre=100,
+        width=width,
+        stacked=True,
+        bars=True,
+    )
