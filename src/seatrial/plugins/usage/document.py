@@ -126,7 +126,8 @@ def _part_lines(part: Part) -> list[str]:
     if part.only == "terminal" or isinstance(part, Chart | TimeChart):
         return []
     if isinstance(part, Text):
-        return ["", f"{'> ' if part.tone else ''}{markdown(part.words)}"] if part.words else []
+        words = markdown(cell_text(part.words))
+        return ["", f"{'> ' if part.tone else ''}{words}"] if words else []
     if isinstance(part, Items):
         return ["", *(f"- {markdown(words)}" for words in part.words)]
     return _table_lines(part)
@@ -172,8 +173,9 @@ class Answers:
     def _new(self, parts: Sequence[Part]) -> Iterator[Part]:
         for part in parts:
             if isinstance(part, Text):
-                if part.words and part.words not in self._told:
-                    self._told.add(part.words)
+                words = cell_text(part.words)
+                if words and words not in self._told:
+                    self._told.add(words)
                     yield part
             elif isinstance(part, Table):
                 more = "; JSON and CSV have all" if part.left_out else ""
@@ -204,7 +206,7 @@ def _without(part: Part) -> Part:
         return replace(part, rows=rows, remainder=_text(part.remainder))
     if isinstance(part, Items):
         return replace(part, remainder=_text(part.remainder))
-    return part
+    return replace(part, words=_text(part.words)) if isinstance(part, Text) else part
 
 
 def _text(cell: Cell) -> Cell:
