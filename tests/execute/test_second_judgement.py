@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.execute.second_judgement import JudgedRun, is_of_checks
+from seatrial.execute.second_judgement import is_of_checks
 from seatrial.journal.events import (
+    JobEnded,
     MetricRecorded,
     ReferencesCorrected,
     RunJudged,
     RunJudgedAgain,
     ScriptEnded,
 )
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.run_life import RecordedRun
 from seatrial.model.codes import FAILED, LOST, WRONG_ANSWER, Code
 from tests.programs import Workplace
-from tests.results.store.trials import a_case
 
 WRONG: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 9}]
 RIGHT: list[dict[str, Any]] = [{"name": "energy", "value": r"^energy (\S+)", "equals": 8.25}]
@@ -123,10 +123,13 @@ def test_verdicts_that_are_not_of_a_check_are_not_touched(place: Workplace) -> N
 def test_a_verdict_of_a_check_is_told_from_others(
     code: Code, job_end: int, of_checks: bool
 ) -> None:
-    run = JudgedRun("r1", a_case(1), RunLife(), job_end == 0, ScriptEnded(exit_code=0))
-    run.life.apply(RunJudged(code=code.number))
+    without, run = RecordedRun(run_id="r0"), RecordedRun(run_id="r1")
+    run.apply(ScriptEnded(exit_code=0))
+    for each in (without, run):
+        each.apply(JobEnded(code=job_end))
+        each.apply(RunJudged(code=code.number))
     assert is_of_checks(run) is of_checks
-    assert not is_of_checks(JudgedRun("r1", a_case(1), run.life, True, None))
+    assert not is_of_checks(without)
 
 
 def test_what_is_gone_cannot_be_judged_and_keeps_its_verdict(place: Workplace) -> None:

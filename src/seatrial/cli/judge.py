@@ -134,7 +134,7 @@ def _judge_again(
         now, judged = record_judgements(
             folder, record, suites, references, account(), reason.strip()
         )
-        if not origin.other and any(one.changed or one.figures for one in judged):
+        if not origin.other and any(one.changed or one.verdict.figures for one in judged):
             _tell_sinks(folder, folders)
     else:
         now = definitions_now(record, folder.cases(), suites, references)
@@ -165,12 +165,12 @@ def _require_outputs(tag: str, record: Record) -> None:
 def _exit_code(judged: Sequence[SecondJudgement], references: References | None, form: str) -> int:
     """Return the exit code; figures without one of ``references``, which are then required, are
     told."""
-    if not all(one.code in (PASS, KNOWN) or one.run.life.will_rerun for one in judged):
+    if not all(one.verdict.code in (PASS, KNOWN) or one.run.will_rerun for one in judged):
         return 1
     if references is not None and (told := _unreferenced(judged, references).words):
         click.echo(folded(plain_line(told)), err=form == "json")
         return NOT_JUDGED
-    return NOT_JUDGED if any(one.cannot and one.code is PASS for one in judged) else 0
+    return NOT_JUDGED if any(one.cannot and one.verdict.code is PASS for one in judged) else 0
 
 
 def _unreferenced(found: Sequence[SecondJudgement], references: References) -> UnreferencedFigures:
@@ -178,14 +178,14 @@ def _unreferenced(found: Sequence[SecondJudgement], references: References) -> U
     told: dict[tuple[str, str, str], bool] = {}
     for one in found:
         run = one.run
-        if one.code is not PASS:
+        if one.verdict.code is not PASS:
             continue
         kinds = [(name, event.better) for name, event in run.figures.items()]
-        for metric, better in [*kinds, *((figure.name, figure.better) for figure in one.figures)]:
+        kinds += [(figure.name, figure.better) for figure in one.verdict.figures]
+        for metric, better in kinds:
             if better != NO_DIRECTION:
-                stage = run.life.stage
-                lacks = is_unreferenced(references, run.case, metric, better, stage)
-                told[run.case.name, stage, metric] = lacks
+                lacks = is_unreferenced(references, one.case, metric, better, run.stage)
+                told[one.case.name, run.stage, metric] = lacks
     return UnreferencedFigures(
         len(told), [f"{case} {metric}" for (case, _, metric), lacks in told.items() if lacks]
     )
@@ -202,12 +202,12 @@ def _print_json(found: Sequence[SecondJudgement]) -> None:
     records = [
         {
             "run_id": one.run.run_id,
-            "case": one.run.case.name,
+            "case": one.case.name,
             "before": one.was.name,
-            "verdict": one.code.name,
-            "why": one.reason,
+            "verdict": one.verdict.code.name,
+            "why": one.verdict.why,
             "changed": one.changed,
-            "added": [figure.name for figure in one.figures],
+            "added": [figure.name for figure in one.verdict.figures],
             "cannot": one.cannot or None,
         }
         for one in found
@@ -220,7 +220,7 @@ def _print_table(
 ) -> None:
     changed = [one for one in judged if one.changed]
     rows = (
-        (one.run.run_id[:8], one.run.case.name, one.was.name, one.code.name, one.reason)
+        (one.run.run_id[:8], one.case.name, one.was.name, one.verdict.code.name, one.verdict.why)
         for one in changed[:SHOWN]
     )
     table = TextTable("run | case~ | was~ | is~ | why~", rows)
@@ -228,7 +228,7 @@ def _print_table(
     number = sum(not one.cannot for one in judged)
     verb = "judged again" if recorded else "would be judged again"
     click.echo(folded(f"{count(number, 'run')} {verb}, {_turns(changed)}"))
-    added = sum(len(one.figures) for one in judged)
+    added = sum(len(one.verdict.figures) for one in judged)
     if added:
         verb = "added" if recorded else "would be added"
         click.echo(folded(f"{count(added, 'figure')} that had not been found {verb}"))
@@ -246,7 +246,11 @@ def _print_kept(judged: Sequence[SecondJudgement]) -> None:
 
 def _turns(changed: Sequence[SecondJudgement]) -> str:
     """Return how many verdicts change, and from what to what."""
-    turns = Counter(f"{one.was.name} -> {one.code.name}" for one in changed if one.was != one.code)
+    turns = Counter(
+        f"{one.was.name} -> {one.verdict.code.name}"
+        for one in changed
+        if one.was != one.verdict.code
+    )
     others = len(changed) - turns.total()
     parts = [f"{number} {turn}" for turn, number in turns.items()]
     parts += [f"{others} for another reason"] if others else []

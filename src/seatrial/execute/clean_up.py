@@ -6,20 +6,18 @@ whoever misses a file finds out why, whatever happens to this host in between.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-
-from msgspec import Struct
 
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.kept_files import RemovalRule, RemovedFiles, removal_rule, remove, removed_by
-from seatrial.execute.ledger import JudgedDirectory, Ledger
+from seatrial.execute.ledger import Ledger
+from seatrial.execute.runs import RunUnderWay
 from seatrial.journal.events import OutputRemoved
 from seatrial.log import logger
-from seatrial.model.codes import Code, code_of
-from seatrial.model.test import Case
+from seatrial.model.codes import Code
 
 AT_ONCE = 200  # runs whose removal one write of the journal announces
 LONGEST_END_SECONDS = 300.0
@@ -27,13 +25,8 @@ LONGEST_END_SECONDS = 300.0
 _log = logger(__name__)
 
 
-class _Waiting(Struct, frozen=True):
-    """A run whose outputs are to be removed."""
-
-    run_id: str
-    case: Case
-    path: Path
-    rule: RemovalRule
+_Waiting = tuple[RunUnderWay, RemovalRule]
+"""A run that is judged, and which of its outputs are to be removed."""
 
 
 class CleanUp:
@@ -47,48 +40,40 @@ class CleanUp:
         self._workers: dict[Path, asyncio.Task[None]] = {}
         self._alerted = False
 
-    def on_judged(self, run_id: str, case: Case, path: Path, verdict: Code) -> None:
+    def on_judged(self, run: RunUnderWay, verdict: Code) -> None:
         """Have the outputs of a run removed, once its verdict is on the disk."""
-        rule = removal_rule(self._ledger.record.keep_of(case.test), verdict)
+        rule = removal_rule(self._ledger.record.keep_of(run.test.name), verdict)
         if rule is None:
             return
-        place = path.parent
-        self._waiting.setdefault(place, deque()).append(_Waiting(run_id, case, path, rule))
+        place = run.path.parent
+        self._waiting.setdefault(place, deque()).append((run, rule))
         if place not in self._workers or self._workers[place].done():
             self._workers[place] = self._tasks.spawn(self._work(self._waiting[place]))
-
-    def take_up(self, judged: Iterable[JudgedDirectory]) -> None:
-        """Go on where an earlier driver may have been killed."""
-        state = self._ledger.conductor.state
-        for run in judged:
-            if (number := state.index.get(run.case)) is not None:
-                self.on_judged(run.run_id, state.cases[number], run.path, code_of(run.code))
 
     async def _work(self, waiting: deque[_Waiting]) -> None:
         while waiting:
             batch = [waiting.popleft() for _ in range(min(AT_ONCE, len(waiting)))]
             removed = await run_in_thread(partial(_look, batch), "keep")
-            reported = [
-                (run, files) for run, files in zip(batch, removed, strict=True) if files.files
-            ]
+            reported = [each for each, files in zip(batch, removed, strict=True) if files.files]
             if not reported:
                 continue
-            for run, files in reported:
-                self._announce(run, files)
+            for (run, rule), files in zip(batch, removed, strict=True):
+                if files.files:
+                    self._announce(run, rule, files)
             self._ledger.journal.flush()
             await run_in_thread(self._ledger.journal.sync, "sync")
-            failed = await run_in_thread(partial(_remove, [run for run, _ in reported]), "keep")
+            failed = await run_in_thread(partial(_remove, reported), "keep")
             if failed and not self._alerted:
                 self._alerted = True
                 self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
 
-    def _announce(self, run: _Waiting, found: RemovedFiles) -> None:
+    def _announce(self, run: RunUnderWay, rule: RemovalRule, removed: RemovedFiles) -> None:
         event = OutputRemoved(
-            run_id=run.run_id,
-            keep=run.rule.word,
-            files=found.files,
-            size=found.size,
-            names=found.names,
+            run_id=run.launch.run_id,
+            keep=rule.word,
+            files=removed.files,
+            size=removed.size,
+            names=removed.names,
         )
         self._ledger.note(event, run.case)
 
@@ -102,9 +87,9 @@ def _look(runs: Sequence[_Waiting]) -> list[RemovedFiles]:
     """Return what is removed of each run: nothing where its directory cannot be read, as when a
     person removed it."""
     removed = []
-    for run in runs:
+    for run, rule in runs:
         try:
-            removed.append(removed_by(run.path, run.rule))
+            removed.append(removed_by(run.path, rule))
         except OSError as error:
             _log.info("%s: is not cleaned up: %s", run.path, error)
             removed.append(RemovedFiles(0, 0, []))
@@ -114,9 +99,9 @@ def _look(runs: Sequence[_Waiting]) -> list[RemovedFiles]:
 def _remove(runs: Sequence[_Waiting]) -> str:
     """Remove the outputs of runs; return why the first failed that did, or ""."""
     failed = ""
-    for run in runs:
+    for run, rule in runs:
         try:
-            remove(run.path, run.rule)
+            remove(run.path, rule)
         except OSError as error:
             _log.warning("%s: outputs could not be removed: %s", run.path, error)
             failed = failed or f"{run.path}: {error.strerror or error}"

@@ -392,42 +392,26 @@ class Staging:
         how: Literal["link", "copy"] = "copy" if deck.how == "per_run" else "link"
         return [Input(source=str(path), name=deck.name or source.name, how=how)]
 
-    def drop_decks(self, judged: Iterable[tuple[str, Path]]) -> None:
-        """Remove, in the background, the own copies of decks of runs that are over (test,
-        directory), as their space no longer counts. A copy that cannot be removed stays."""
-        left: dict[Path, list[Path]] = {}  # by the directory of their runs
-        for test, path in judged:
-            deck = self._decks.get(test)
-            if deck is not None and deck.how == "per_run":
-                copy = path / (deck.name or self._source(test, deck).name)
-                left.setdefault(path.parent, []).append(copy)
-        for copies in left.values():
-            task = self._tasks.spawn(self._drop(copies))
-            self._dropping.add(task)
-            task.add_done_callback(self._dropping.discard)
+    def tidy_up(self, run: RunUnderWay) -> None:
+        """Remove, in the background, what a run that is over leaves: its own copy of a deck, whose
+        space no longer counts, and the directory in which it worked, if it was killed there, as far
+        as that can be seen from here. What cannot be removed stays."""
+        deck = self._decks.get(run.test.name)
+        if deck is not None and deck.how == "per_run":
+            copy = run.path / (deck.name or self._source(run.test.name, deck).name)
+            self._remove(run.path, functools.partial(_remove_copy, copy))
+        directory = working_directory(run.case, self._record.tag, run.launch.run_id)
+        if directory is not None:
+            self._remove(directory, functools.partial(remove_directory, directory))
 
-    def drop_directories(self, judged: Iterable[tuple[Case, str]]) -> None:
-        """Remove, in the background, the directories in which killed runs (case, run id) worked,
-        as far as they can be seen from here."""
-        for case, run_id in judged:
-            directory = working_directory(case, self._record.tag, run_id)
-            if directory is not None:
-                task = self._tasks.spawn(self._drop_directory(directory))
-                self._dropping.add(task)
-                task.add_done_callback(self._dropping.discard)
+    def _remove(self, directory: Path, remove: Callable[[], None]) -> None:
+        async def work() -> None:
+            async with self._free_thread(directory):
+                await run_in_thread(remove, "remove")
 
-    async def _drop_directory(self, directory: Path) -> None:
-        async with self._free_thread(directory):
-            await run_in_thread(lambda: remove_directory(directory), "directory")
-
-    async def _drop(self, copies: Sequence[Path]) -> None:
-        def remove() -> None:
-            for copy in copies:
-                with contextlib.suppress(OSError):
-                    remove_tree(copy)
-
-        async with self._free_thread(copies[0].parent):
-            await run_in_thread(remove, "deck")
+        task = self._tasks.spawn(work())
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
 
     async def end(self) -> None:
         """Wait up to 30 s for copies of decks and directories that are being removed."""
@@ -448,6 +432,11 @@ def _making(path: Path) -> Iterator[None]:
         raise TrialError(
             f"{where}: the run cannot be created: {reason}; {remedy(error)}, then resume the trial"
         ) from error
+
+
+def _remove_copy(copy: Path) -> None:
+    with contextlib.suppress(OSError):
+        remove_tree(copy)
 
 
 def _require_own(link: Path, place: Path) -> None:

@@ -27,7 +27,7 @@ from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats
 from seatrial.execute.jobs import Jobs, watch_followed
-from seatrial.execute.ledger import JudgedDirectory, Ledger, Unresolved
+from seatrial.execute.ledger import Ledger
 from seatrial.execute.observer import Observer
 from seatrial.execute.protocol import (
     Backend,
@@ -63,6 +63,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
+from seatrial.journal.run_life import RecordedRun
 from seatrial.log import logger
 from seatrial.model.node_set import fold
 from seatrial.model.plan import Tell
@@ -184,7 +185,7 @@ class Driver:
                     self._on_event(events.TrialCancelled(reason=cancel))
                 if abandon:
                     self._on_event(events.TrialAbandoned(reason=abandon))
-                self._tidy_up()
+                self._jobs.tidy_up(self.ledger.judged)
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
@@ -197,7 +198,7 @@ class Driver:
                 finally:
                     journal.flush()
 
-    def _replay(self) -> list[Unresolved]:
+    def _replay(self) -> list[RecordedRun]:
         """Apply the journal, and answer the requests that were left. Return the runs that were
         submitted and have no verdict."""
         unresolved = self.ledger.replay()
@@ -206,14 +207,6 @@ class Driver:
         self._alert_command.remember(self.ledger.alerts, self.ledger.journal.now())
         self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
         return unresolved
-
-    def _tidy_up(self) -> None:
-        """Remove what an earlier driver, which died, left of runs that it had judged."""
-        judged = [self._in_this_trial(run) for run in self.ledger.judged]
-        self._staging.drop_decks((run.test, run.path) for run in judged)
-        cases = {case.id: case for case in self.conductor.state.cases}
-        self._staging.drop_directories((cases[run.case], run.run_id) for run in judged)
-        self._clean_up.take_up(judged)
 
     async def _loop_to_end(self) -> DriveOutcome:
         try:
@@ -227,13 +220,6 @@ class Driver:
         await self._staging.end()
         await self._clean_up.end()
         return outcome
-
-    def _in_this_trial(self, run: JudgedDirectory) -> JudgedDirectory:
-        """Return a run with its directory in the trial's folder, unless its test runs on a file
-        system: the trial may be a copy, and the files of the original are not its own."""
-        if self._staging.file_system(run.test):
-            return run
-        return run._replace(path=self.folder.run(run.test, run.run_id))
 
     def _restore_scripts(self) -> None:
         try:

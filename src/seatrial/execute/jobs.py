@@ -6,7 +6,7 @@ each act, and the outcome after it.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -27,13 +27,13 @@ from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import NO_EVENTS, JobEvents, job_events
 from seatrial.execute.hung_processes import COLLECT_SECONDS, write
 from seatrial.execute.kept_files import OF_NOTHING
-from seatrial.execute.ledger import Ledger, Unresolved
+from seatrial.execute.ledger import Ledger
 from seatrial.execute.run_collector import Collected, RunCollector, cancellation
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.journal import events
-from seatrial.journal.run_life import RunState
+from seatrial.journal.run_life import RecordedRun, RunState
 from seatrial.judge.verdict import Verdict
 from seatrial.model import codes
 from seatrial.model.test import Case, Test
@@ -90,43 +90,51 @@ class Jobs:
         #: The runs without a verdict, by their ids.
         self.runs: dict[str, RunUnderWay] = {}
 
-    async def take_up(self, unresolved: Sequence[Unresolved]) -> None:
+    def tidy_up(self, judged: Iterable[RecordedRun]) -> None:
+        """Remove what an earlier driver, which died, left of runs that it had judged."""
+        for run in judged:
+            under_way = self._as_launched(run)
+            self._staging.tidy_up(under_way)
+            self._clean_up.on_judged(under_way, codes.code_of(run.code))
+
+    async def take_up(self, unresolved: Sequence[RecordedRun]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
         find the others."""
         grouped: dict[str, list[protocol.Job]] = {}
         for run in unresolved:
-            job = self._begin_again(run).job
-            if not self._has_ended(run, job):
-                grouped.setdefault(run.life.submission, []).append(job)
+            under_way = self.runs[run.run_id] = self._as_launched(run)
+            if not self._has_ended(run, under_way.job):
+                grouped.setdefault(run.submission, []).append(under_way.job)
         self._ledger.journal.flush()
         if grouped:
             submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
-            known = {run.run_id: run.life.job_id for run in unresolved if run.life.job_id}
-            self._given.update(run.run_id for run in unresolved if run.ended is None)
+            known = {run.run_id: run.job_id for run in unresolved if run.job_id}
+            self._given.update(run.run_id for run in unresolved if run.job_end is None)
             await self._backend.find(submissions, known)
 
-    def _begin_again(self, run: Unresolved) -> RunUnderWay:
-        """Return a run of an earlier driver."""
-        life = run.life
+    def _as_launched(self, run: RecordedRun) -> RunUnderWay:
+        """Return a run of an earlier driver as it was launched."""
+        state = self._conductor.state
         launch = Launch(
-            case=self._ledger.runs[run.run_id],
+            case=state.index[run.case],
             run_id=run.run_id,
-            target=life.target,
-            stage=life.stage,
-            bundle=life.bundle,
-            position=life.position,
-            nodes=life.placed,
+            target=run.target,
+            stage=run.stage,
+            bundle=run.bundle,
+            position=run.position,
+            nodes=run.placed,
         )
-        return self._under_way(launch, life.path)
+        return self._staging.begin(launch, state.cases[launch.case], run.path)
 
-    def _has_ended(self, run: Unresolved, job: protocol.Job) -> bool:
+    def _has_ended(self, run: RecordedRun, job: protocol.Job) -> bool:
         """Collect a run of an earlier driver if its end was recorded and not judged, or if the host
         crashed after it. Returns whether it was."""
-        if (end := run.ended) is not None:
+        if (end := run.job_end) is not None:
             code = codes.RECALLED.number if end.recalled else end.code or None
             self._collect(protocol.JobEnd(run.run_id, code, end.state, end.exit_code, end.nodes))
             return True
-        if run.before_boot and self._backend.room and job_events(job.path).end is not None:
+        before_boot = run.run_id in self._ledger.before_boot
+        if before_boot and self._backend.room and job_events(job.path).end is not None:
             # What it wrote may be cut, as it was not on the disk when the host crashed.
             self._on_ended(protocol.JobEnd(run.run_id, codes.LOST.number, "host restarted", None))
             return True
@@ -210,8 +218,8 @@ class Jobs:
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
         return job
 
-    def _under_way(self, launch: Launch, recorded: str = "") -> RunUnderWay:
-        run = self._staging.begin(launch, self._conductor.state.cases[launch.case], recorded)
+    def _under_way(self, launch: Launch) -> RunUnderWay:
+        run = self._staging.begin(launch, self._conductor.state.cases[launch.case])
         self.runs[launch.run_id] = run
         return run
 
@@ -404,9 +412,8 @@ class Jobs:
         self._ledger.verdict(run_id, verdict)
         self._cancelled.discard(run_id)
         self._recalled.discard(run_id)
-        self._staging.drop_decks([(run.test.name, run.path)])
-        self._staging.drop_directories([(run.case, run_id)])
-        self._clean_up.on_judged(run_id, run.case, run.path, verdict.code)
+        self._staging.tidy_up(run)
+        self._clean_up.on_judged(run, verdict.code)
         for work in self._collector.events_later(run, life, own) if life is not None else ():
             self.reading += 1
             self._tasks.spawn(self._note_found(run.case, work))

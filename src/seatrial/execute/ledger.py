@@ -10,10 +10,8 @@ import time
 from array import array
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.account import account
@@ -31,7 +29,7 @@ from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun, RunState
 from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.opens import OPEN_FILES
@@ -47,30 +45,10 @@ MAX_ALERTS = 1000
 MAX_NAMED = 20  # runs in an alert
 
 
-class Unresolved(Struct, frozen=True):
-    """A run that was submitted and has no verdict yet; ``ended`` is the end of its job, if that was
-    recorded; ``before_boot``: it was submitted before this host booted."""
-
-    run_id: str
-    life: RunLife
-    ended: events.JobEnded | None = None
-    before_boot: bool = False
-
-
-class JudgedDirectory(NamedTuple):
-    """A run that was judged: its test, case and directory, the number of its verdict."""
-
-    run_id: str
-    test: str
-    case: str
-    path: Path
-    code: int
-
-
-def _replayed_run(event: events.RunEvent) -> RunLife | None:
+def _replayed_run(event: events.RunEvent) -> RecordedRun | None:
     """Return the run that an event begins. A run that was judged is let go, so what follows its
     verdict begins none."""
-    return None if event.follows_verdict else RunLife()
+    return None if event.follows_verdict else RecordedRun.begin(event)
 
 
 class Ledger:
@@ -85,7 +63,7 @@ class Ledger:
         self.runs: dict[str, int] = {}
         self.verdicts: Counter[str] = Counter()
         # The latest that were replayed: judged runs and alerts (kind, ns).
-        self.judged: deque[JudgedDirectory] = deque(maxlen=MAX_JUDGED)
+        self.judged: deque[RecordedRun] = deque(maxlen=MAX_JUDGED)
         self.alerts: deque[tuple[str, int]] = deque(maxlen=MAX_ALERTS)
         self._corrected: dict[str, events.RunJudgedAgain] = {}  # of runs whose verdict was lost
         #: what is noticed of a run, by its id: it stands beside the verdict of a right answer
@@ -93,6 +71,8 @@ class Ledger:
         #: the open files that runs had, by test
         self.open_files: dict[str, array[float]] = {}
         self.references: References | None = None  # that people corrected
+        #: the runs without a verdict that were submitted before this host booted
+        self.before_boot: set[str] = set()
         self.answered: set[str] = set()  # files of requests
         self.issues = 0  # the number of the latest
         self.journal: Journal
@@ -116,13 +96,11 @@ class Ledger:
     def case(self, run_id: str) -> Case:
         return self.conductor.state.cases[self.runs[run_id]]
 
-    def replay(self) -> list[Unresolved]:
+    def replay(self) -> list[RecordedRun]:
         """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
-        trial = Trial(_replayed_run)
-        ends: dict[str, events.JobEnded] = {}
-        before_boot: dict[str, bool] = {}
-        rebooted, boot = False, boot_id()
+        trial = Trial(_replayed_run, kinds=RECORDED_KINDS)
+        boots: dict[str, str] = {}  # of the driver's host, by the runs that it submitted
         for event in reading:
             self._fresh = False
             self._fold(event)
@@ -130,32 +108,27 @@ class Ledger:
             self.journal.clock.follow(event)
             if isinstance(event, events.RunSubmitted):
                 self.runs[event.run_id] = self._number(event)
-                before_boot[event.run_id] = rebooted
-            elif isinstance(event, events.JobEnded):
-                ends[event.run_id] = event
+                boots[event.run_id] = trial.opened.boot if trial.opened is not None else ""
             elif isinstance(event, events.RunJudged):
-                ends.pop(event.run_id, None)
-                self._let_go(event, trial.runs_by_id.pop(event.run_id, None))
-            elif isinstance(event, events.TrialOpened):
-                rebooted = event.boot not in ("", boot)  # since then
+                self._let_go(trial.runs_by_id.pop(event.run_id, None))
         self.alerts.extend((alert.kind, alert.time) for alert in trial.alerts)
         for correction in trial.corrections:
             self.references = corrected(correction) or self.references
         self._damaged = reading.damaged
         unresolved = [
-            Unresolved(run_id, life, ends.get(run_id), before_boot[run_id])
-            for run_id, life in trial.runs_by_id.items()
-            if run_id in self.runs and life.state >= RunState.SUBMITTED
+            run
+            for run_id, run in trial.runs_by_id.items()
+            if run_id in self.runs and run.state >= RunState.SUBMITTED
         ]
-        self._unjudged = [each.run_id for each in unresolved]
+        self._unjudged = [run.run_id for run in unresolved]
+        known = ("", boot_id())
+        self.before_boot = {run_id for run_id in self._unjudged if boots[run_id] not in known}
         return unresolved
 
-    def _let_go(self, event: events.RunJudged, life: RunLife | None) -> None:
+    def _let_go(self, run: RecordedRun | None) -> None:
         """Remember of a run that was judged only where its directory is."""
-        submitted = self.runs.pop(event.run_id, None) is not None
-        if submitted and life is not None and life.path:
-            run = (event.run_id, event.test, event.case, Path(life.path), event.code)
-            self.judged.append(JudgedDirectory(*run))
+        if run is not None and self.runs.pop(run.run_id, None) is not None and run.path:
+            self.judged.append(run)
 
     def _number(self, event: events.RunSubmitted) -> int:
         number = self.conductor.state.index.get(event.case)

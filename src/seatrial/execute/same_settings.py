@@ -24,7 +24,7 @@ from seatrial.errors import TrialError
 from seatrial.execute.creation import create
 from seatrial.execute.figures_file import GivenRow, read_figures
 from seatrial.execute.launchers import launch_of
-from seatrial.execute.ledger import Ledger, Unresolved
+from seatrial.execute.ledger import Ledger
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.script import run_variables
 from seatrial.execute.trial_folder import TrialFolder
@@ -32,6 +32,7 @@ from seatrial.execute.trial_record import GivenFrom, Record
 from seatrial.files import FileOrigin, replace_file
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
+from seatrial.journal.run_life import RecordedRun
 from seatrial.judge.reading import Unreadable, read_text
 from seatrial.model.decoding import encode, plain
 from seatrial.model.file_model import Scalar
@@ -156,11 +157,11 @@ def require_host(tag: str, there: str) -> None:
         )
 
 
-def require_to_cancel(tag: str, ledger: Ledger, unresolved: Sequence[Unresolved]) -> None:
+def require_to_cancel(tag: str, ledger: Ledger, unresolved: Sequence[RecordedRun]) -> None:
     """Refuse to cancel where all runs have ended and some have no verdict: that would keep them
     from it."""
     state = ledger.conductor.state
-    ended = state.finished + sum(run.ended is not None for run in unresolved)
+    ended = state.finished + sum(run.job_end is not None for run in unresolved)
     judged = state.finished == state.wanted
     if ledger.lost_verdicts or (0 < state.wanted <= ended and not judged):
         raise TrialError(

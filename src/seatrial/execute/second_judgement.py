@@ -2,7 +2,7 @@
 
 now = definitions_now(record, suites, references)        # raises InvalidFiles, UsageError
 for judgement in judge_again(folder, record, now):       # changes nothing
-    judgement.was, judgement.code, judgement.cannot
+    judgement.was, judgement.verdict.code, judgement.cannot
 now, judgements = record_judgements(folder, record, suites, references, by, why)   # appends
 
 A run is judged again if its own end, and not the scheduler's word, gave its verdict, and what it
@@ -12,13 +12,12 @@ and only those that had not been found are added.
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.directory import cut_file
@@ -33,7 +32,8 @@ from seatrial.files import read_regular
 from seatrial.journal import events
 from seatrial.journal.damage import Damage, damage_of, damage_text
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
+from seatrial.journal.trial import Trial
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.checks import UNITS
@@ -83,51 +83,25 @@ class Definitions(NamedTuple):
     references_sha256: str
 
 
-class JudgedRun(Struct):
-    """A run by its journal."""
-
-    run_id: str
-    case: Case
-    life: RunLife
-    #: Whether its job ended by itself.
-    ended_itself: bool = False
-    #: The end of its script.
-    end: events.ScriptEnded | None = None
-    figures: dict[str, events.MetricRecorded] = {}
-    #: The checksums of its files.
-    sha256: dict[str, str] = {}
-    #: Whether Seatrial removed some of them.
-    is_cleaned: bool = False
-
-    def apply(self, event: events.RunEvent) -> None:
-        self.life.apply(event)
-        if isinstance(event, events.JobEnded):
-            self.ended_itself = event.code == 0
-        elif isinstance(event, events.ScriptEnded):
-            self.end = event
-        elif isinstance(event, events.MetricRecorded):
-            self.figures[event.metric] = event
-        elif isinstance(event, events.RunJudged):
-            self.sha256 = event.sha256 or {}
-        elif isinstance(event, events.OutputRemoved):
-            self.is_cleaned = True
-
-
 class SecondJudgement(NamedTuple):
-    """The judgement of one run again. ``cannot`` is why it cannot be judged, and keeps its verdict;
-    ``figures`` are those that had not been recorded."""
+    """The judgement of one run again."""
 
-    run: JudgedRun
-    was: Code
-    code: Code
-    reason: str
-    figures: Sequence[MetricValue] = ()
+    run: RecordedRun
+    case: Case
+    #: With the figures that had not been recorded.
+    verdict: Verdict
+    #: Why it cannot be judged, and keeps its verdict; "" if it can.
     cannot: str = ""
 
     @property
+    def was(self) -> Code:
+        """The verdict before."""
+        return code_of(self.run.code)
+
+    @property
     def changed(self) -> bool:
-        life = self.run.life
-        return not self.cannot and (self.code.number, self.reason) != (life.code, life.reason)
+        before = (self.run.code, self.run.reason)
+        return not self.cannot and (self.verdict.code.number, self.verdict.why) != before
 
 
 # ---- what is judged by ------------------------------------------------------------------------
@@ -206,32 +180,30 @@ def _with_new_parameters(case: Case, test: Test, record: Record) -> Case:
 # ---- judging ------------------------------------------------------------------------------
 
 
-def judged_runs(folder: TrialFolder, cases: Sequence[Case]) -> list[JudgedRun]:
+def judged_runs(folder: TrialFolder, cases: Collection[str]) -> list[RecordedRun]:
     """Return the runs of a trial that have a verdict which their own output gave. Raises TrialError
-    where the journal is damaged."""
-    by_id = {case.id: case for case in cases}
-    runs: dict[str, JudgedRun] = {}
+    where the journal is damaged. ``cases``: their ids."""
+
+    def new_run(event: events.RunEvent) -> RecordedRun | None:
+        return RecordedRun.begin(event) if event.case in cases else None
+
+    trial = Trial(new_run, kinds=RECORDED_KINDS)
     reading = read(folder.journal)
     for event in reading:
-        if not isinstance(event, events.RunEvent) or event.case not in by_id:
-            continue
-        run = runs.get(event.run_id)
-        if run is None:
-            run = runs[event.run_id] = JudgedRun(event.run_id, by_id[event.case], RunLife())
-        run.apply(event)
+        trial.apply(event)
     if reading.damaged:
         damage = damage_of(folder.journal) or Damage(reading.damaged, 1)
         raise TrialError(
             f"{damage_text(folder.tag, folder.journal, damage)}; a damaged trial is not judged "
             "again by other checks, as its verdicts are not surely known"
         )
-    return [run for run in runs.values() if is_of_checks(run)]
+    return [run for run in trial.runs_by_id.values() if is_of_checks(run)]
 
 
-def is_of_checks(run: JudgedRun) -> bool:
+def is_of_checks(run: RecordedRun) -> bool:
     """Return whether a run's own output gave its verdict."""
-    known = run.life.judged is not None and run.life.code in OF_CHECKS
-    return known and run.ended_itself and run.end is not None
+    known = run.judged is not None and run.code in OF_CHECKS
+    return known and run.ended_by_itself and run.script_end is not None
 
 
 def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterator[SecondJudgement]:
@@ -239,35 +211,35 @@ def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterat
     output is gone. Changes nothing."""
     of_trial = known_by(record, policy_by_now(folder, record))
     known = KnownFailures([*of_trial, *known_failures_of(now.tests)])
+    cases = {case.id: case for case in folder.cases()}
     with ThreadPoolExecutor(max_workers=1) as aside:
-        for run in judged_runs(folder, folder.cases()):
-            was = code_of(run.life.code)
+        for run in judged_runs(folder, cases):
+            case, kept = cases[run.case], Verdict(code_of(run.code), run.reason)
             path = _directory(folder, run)
-            if gone := _gone(path, run, record.tests[run.case.test], now.tests[run.case.test]):
-                yield SecondJudgement(run, was, was, run.life.reason, cannot=gone)
+            if gone := _gone(path, run, record.tests[run.test], now.tests[run.test]):
+                yield SecondJudgement(run, case, kept, gone)
                 continue
             try:
                 try:
-                    verdict = _verdict(path, run, record, now)
+                    verdict = _verdict(path, run, case, record, now)
                 except SearchTookLong:
-                    verdict = aside.submit(_verdict, path, run, record, now).result()
+                    verdict = aside.submit(_verdict, path, run, case, record, now).result()
             except HostFailed as error:
-                yield SecondJudgement(run, was, was, run.life.reason, cannot=str(error))
+                yield SecondJudgement(run, case, kept, str(error))
                 continue
             new = [figure for figure in verdict.figures if figure.name not in run.figures]
-            about = (run.life.judged or 0, run.life.cause)
-            code, reason, _ = known.judged(run.case, verdict.code, verdict.why, *about)
-            yield SecondJudgement(run, was, code, reason, new)
+            about = (run.judged or 0, run.cause)
+            code, reason, _ = known.judged(case, verdict.code, verdict.why, *about)
+            yield SecondJudgement(run, case, Verdict(code, reason, new))
 
 
-def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Verdict:
-    test = now.tests[run.case.test]
-    names = names_of(test, _with_new_parameters(run.case, test, record), record.machine)
-    exit_code = run.end.exit_code if run.end is not None else None
-    recorded: Mapping[str, events.MetricRecorded] = run.figures
+def _verdict(path: Path, run: RecordedRun, case: Case, record: Record, now: Definitions) -> Verdict:
+    test = now.tests[case.test]
+    names = names_of(test, _with_new_parameters(case, test, record), record.machine)
+    exit_code = run.script_end.exit_code if run.script_end is not None else None
     known = {
         name: (float(event.value), event.unit)
-        for name, event in recorded.items()
+        for name, event in run.figures.items()
         if event.value is not None
     }
     of_files = [
@@ -275,38 +247,38 @@ def _verdict(path: Path, run: JudgedRun, record: Record, now: Definitions) -> Ve
         for name in (UNITS if record.machine.file_use is not None else ())
         if name in known
     ]
-    ran = RunConditions(run.life.stage, run.life.elapsed, of_files)
-    return judge(test, run.case, path, exit_code, now.references, names, ran, known)
+    ran = RunConditions(run.stage, run.elapsed, of_files)
+    return judge(test, case, path, exit_code, now.references, names, ran, known)
 
 
-def _directory(folder: TrialFolder, run: JudgedRun) -> Path:
+def _directory(folder: TrialFolder, run: RecordedRun) -> Path:
     """Return the directory of a run, though the trial was moved or copied."""
-    return Path(run_directory(folder.path, run.case.test, run.run_id, run.life.path))
+    return Path(run_directory(folder.path, run.test, run.run_id, run.path))
 
 
-def _gone(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
+def _gone(path: Path, run: RecordedRun, old: Test, new: Test) -> str:
     """Return what of a run's output is not there any more; "" if nothing."""
     if not path.is_dir():
         return "its directory is gone"
     if not (path / "stdout").exists():
-        return "its stdout was removed by keep" if run.is_cleaned else "its stdout is gone"
+        return "its stdout was removed by keep" if run.removals else "its stdout is gone"
     names = ("stdout", *judged_files(old))
-    if run.end is not None and (cut := cut_file(path, run.end, names)):
-        return "files of it were removed by keep" if run.is_cleaned else cut
-    if changed := changed_file(path, run.sha256, ("stdout", *judged_files(new))):
+    if run.script_end is not None and (cut := cut_file(path, run.script_end, names)):
+        return "files of it were removed by keep" if run.removals else cut
+    if changed := changed_file(path, run.sha256 or {}, ("stdout", *judged_files(new))):
         return f"{changed} was changed after the run was judged"
     if name := _missing(path, run, old, new):
         return f"{name} is not there, and whether the run wrote it is not known"
-    if run.is_cleaned and _own_judges(new):
+    if run.removals and _own_judges(new):
         return "files of it were removed by keep, and a function or script may need them"
     return ""
 
 
-def _missing(path: Path, run: JudgedRun, old: Test, new: Test) -> str:
+def _missing(path: Path, run: RecordedRun, old: Test, new: Test) -> str:
     """Return a file that the test judges now and that is not there; "" if there is none. One that
     was missing when the run was judged may well be missing now."""
     before = judged_files(old)
-    surely = run.is_cleaned or run.life.code in _RIGHT
+    surely = bool(run.removals) or run.code in _RIGHT
     names = (name for name in judged_files(new) if surely or name not in before)
     return next((name for name in names if not (path / name).exists()), "")
 
@@ -354,11 +326,11 @@ def _added(judgement: SecondJudgement, record: Record) -> Iterator[events.Metric
     """Yield the figures that had not been found, as of the time of the run's verdict: what a person
     records long afterwards does not make the trial longer."""
     run = judgement.run
-    header = run_header(record, run.case, run.run_id)
-    for figure in judgement.figures:
+    header = run_header(record, judgement.case, run.run_id)
+    for figure in judgement.verdict.figures:
         yield events.MetricRecorded(
             **header,
-            time=run.life.judged or 0,
+            time=run.judged or 0,
             metric=figure.name,
             value=figure.value,
             unit=figure.unit,
@@ -378,17 +350,17 @@ def _correction(now: Definitions, time: int, by: str, reason: str) -> events.Ref
 def _change(
     judgement: SecondJudgement, record: Record, now: Definitions, time: int, by: str, reason: str
 ) -> events.RunJudgedAgain:
-    run = judgement.run
+    run, verdict = judgement.run, judgement.verdict
     return events.RunJudgedAgain(
         time=time,
-        **run_header(record, run.case, run.run_id),
-        code=judgement.code.number,
-        verdict=judgement.code.name,
-        reason=judgement.reason,
-        will_rerun=run.life.will_rerun,
+        **run_header(record, judgement.case, run.run_id),
+        code=verdict.code.number,
+        verdict=verdict.code.name,
+        reason=verdict.why,
+        will_rerun=run.will_rerun,
         before=judgement.was.number,
         by=by,
         why=reason,
-        checks=now.checks[run.case.test],
+        checks=now.checks[run.test],
         references=now.references_sha256,
     )

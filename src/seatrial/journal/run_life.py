@@ -229,6 +229,46 @@ class RunLife(Struct, gc=False):
             )
 
 
+class RecordedRun(RunLife, kw_only=True):
+    """A run with what its journal says of its job and of its output, for those who go on with it,
+    judge it again, or verify what it left."""
+
+    run_id: str
+    test: str = ""
+    case: str = ""
+    #: Of its job, by the scheduler's word, and of its script.
+    job_end: events.JobEnded | None = None
+    script_end: events.ScriptEnded | None = None
+    figures: dict[str, events.MetricRecorded] = {}
+    #: The checksums of its files; None: none were made.
+    sha256: dict[str, str] | None = None
+    #: Which of its files Seatrial removed.
+    removals: list[events.OutputRemoved] = []
+
+    @staticmethod
+    def begin(event: events.RunEvent) -> "RecordedRun":
+        """Return the run that an event names first."""
+        return RecordedRun(run_id=event.run_id, test=event.test, case=event.case)
+
+    def apply(self, event: events.Event) -> bool:
+        if isinstance(event, events.JobEnded):
+            self.job_end = event
+        elif isinstance(event, events.ScriptEnded):
+            self.script_end = event
+        elif isinstance(event, events.MetricRecorded):
+            self.figures[event.metric] = event
+        elif isinstance(event, events.RunJudged):
+            self.sha256 = event.sha256 or self.sha256
+        elif isinstance(event, events.OutputRemoved):
+            self.removals.append(event)
+        return super().apply(event)
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether its job did, so that its output gave its verdict."""
+        return self.job_end is not None and self.job_end.code == codes.PASS.number
+
+
 def _named(before: events.RunReviewed, event: events.RunReviewed) -> list[str]:
     """Return who stands for two reviews together: of an exclusion only those who agreed to it."""
     if event.is_excluded:
@@ -259,6 +299,11 @@ _RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
 }
 RUN_KINDS = frozenset(_RUN_HANDLERS)
 """The kinds of events that say anything of the life of a run, but that it is there."""
+
+RECORDED_KINDS: frozenset[type[events.Event]] = frozenset(
+    (*RUN_KINDS, events.MetricRecorded, events.OutputRemoved)
+)
+"""The kinds of events that a ``RecordedRun`` follows."""
 
 # For each state (by its number) and kind of event, what it changes and the state behind it, None
 # where that is the same.

@@ -11,7 +11,7 @@ in which a journal comes do not matter. Times are in ns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from seatrial.journal import events
@@ -35,16 +35,18 @@ class Trial(TrialLife, Generic[Run]):
     """The life of a trial, with its runs, nodes, tests, builds, gauges and alerts.
 
     ``new_run`` makes the run of the first event that names it, or None where that begins no run.
-    Nodes other than ``nodes`` do not count; None: all do."""
+    Nodes other than ``nodes`` do not count; None: all do. Runs follow events of these ``kinds``."""
 
     def __init__(
         self,
         new_run: Callable[[events.RunEvent], Run | None],
         duration: float = 0.0,
         nodes: Iterable[str] | None = None,
+        kinds: Collection[type[events.Event]] = RUN_KINDS,
     ) -> None:
         super().__init__(duration)
         self._new_run = new_run
+        self._kinds = kinds
         self._names = None if nodes is None else frozenset(nodes)
         #: the runs in the order of their creation
         self.runs_by_id: dict[str, Run] = {}
@@ -88,7 +90,7 @@ class Trial(TrialLife, Generic[Run]):
             if run is None:
                 return False
             self.runs_by_id[event.run_id] = run
-        if type(event) in RUN_KINDS:
+        if type(event) in self._kinds:
             run.apply(event)
         return True
 

@@ -1,20 +1,19 @@
 """Read a journal again, to verify what a report says of it: what its runs wrote, and what was
 appended after the report was made.
 
-    life, runs = read_journal(path, size, record)    # its first bytes, as the report knows them
-    life.over                                # the trial had ended
-    for run in runs: run.sha256              # {"stdout": "5d41...", ...}
-    appended(path, size, life)               # what speaks against the bytes that came later
+    trial = read_journal(path, size)         # its first bytes, as the report knows them
+    trial.over                               # it had ended
+    for run in trial.runs_by_id.values(): run.sha256   # {"stdout": "5d41...", ...}
+    appended(path, size, trial)              # what speaks against the bytes that came later
+    outputs_found(folder, record, trial, cleaned_since(path, size))
 """
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from os.path import normpath
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
-
-from msgspec import Struct
 
 from seatrial.execute.kept_files import MAX_BYTES, checksum, removal_rule, removes
 from seatrial.execute.trial_folder import TrialFolder
@@ -22,6 +21,8 @@ from seatrial.execute.trial_record import Record
 from seatrial.files import open_regular
 from seatrial.journal import events
 from seatrial.journal.journal import Block, read_blocks
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
+from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.checks import reading_limits
 from seatrial.model.codes import RECALLED, code_of
@@ -33,17 +34,6 @@ _AFTER_END: Final = (  # may follow its end, beside what follows verdicts
     *events.PERSONAL,
 )
 OutputState = Literal["as it was", "changed", "not here", "cannot be read", "too large"]
-
-
-class RunOutputs(NamedTuple):
-    """What a run wrote, by its journal: the checksums of its files by their names, None where none
-    were made; ``path``: its directory at that time; ``removed``: those that `keep` removed."""
-
-    run_id: str
-    test: str
-    path: str
-    sha256: dict[str, str] | None
-    removed: frozenset[str] = frozenset()
 
 
 class OutputFound(NamedTuple):
@@ -68,75 +58,42 @@ class OutputsFound(NamedTuple):
     too_large: int = 0
 
 
-class _JudgedRun(Struct):
-    """What the beginning of a journal says of a run: its test, its directory, the number of its
-    verdict (None: it has none), the checksums and bytes of its files, which were removed."""
-
-    test: str = ""
-    path: str = ""
-    code: int | None = None
-    sha256: dict[str, str] | None = None
-    sizes: dict[str, int] = {}
-    removed: list[events.OutputRemoved] = []
-
-
-def read_journal(path: Path, size: int, record: Record) -> tuple[TrialLife, list[RunOutputs]]:
-    """Read the first bytes of the journal of a trial with this record. Return the life of the
-    trial, and its runs that were judged. Raises OSError."""
-    life = TrialLife(record.policy.duration)
-    runs: dict[str, _JudgedRun] = {}
+def read_journal(path: Path, size: int) -> Trial[RecordedRun]:
+    """Return the fold of the first bytes of a journal. Raises OSError."""
+    trial = Trial(RecordedRun.begin, kinds=RECORDED_KINDS)
     for block in _blocks(path, 0, size):
         for event in block.events:
-            if isinstance(
-                event,
-                events.RunCreated | events.ScriptEnded | events.RunJudged | events.OutputRemoved,
-            ):
-                _note(event, runs.setdefault(event.run_id, _JudgedRun()))
-            else:
-                life.apply(event)
-    since = {
+            trial.apply(event)
+    return trial
+
+
+def cleaned_since(path: Path, size: int) -> set[str]:
+    """Return the runs of which files were removed, by the bytes of a journal beyond the first
+    ``size``. Raises OSError."""
+    return {
         event.run_id
         for block in _blocks(path, size, path.stat().st_size)
         for event in block.events
         if isinstance(event, events.OutputRemoved)
     }
-    judged = [
-        RunOutputs(run_id, run.test, run.path, run.sha256, _removed(run, run_id in since, record))
-        for run_id, run in runs.items()
-        if run.code is not None and run.code != RECALLED.number  # those wrote nothing
-    ]
-    return life, judged
 
 
-def _note(
-    event: events.RunCreated | events.ScriptEnded | events.RunJudged | events.OutputRemoved,
-    run: _JudgedRun,
-) -> None:
-    if isinstance(event, events.RunCreated):
-        run.test, run.path = event.test, event.path
-    elif isinstance(event, events.ScriptEnded):
-        run.sizes = event.sizes or {}
-    elif isinstance(event, events.RunJudged):
-        run.test, run.code = run.test or event.test, event.code
-        run.sha256 = event.sha256 or run.sha256
-    else:
-        run.removed.append(event)
-
-
-def _removed(run: _JudgedRun, since: bool, record: Record) -> frozenset[str]:
+def _removed(run: RecordedRun, since: bool, record: Record) -> frozenset[str]:
     """Return which files of a run may be gone: those that an event tells, and that `keep` removes
     by the record. An event alone excuses no file: a job could have written it. Of events ``since``
     the journal was signed it counts only that there are some."""
     if run.test not in record.tests:
         return frozenset()
-    rule = removal_rule(record.keep_of(run.test), code_of(run.code or 0))
+    code = run.code if run.first_code is None else run.first_code
+    rule = removal_rule(record.keep_of(run.test), code_of(code))
     if rule is None:
         return frozenset()
+    sizes = (run.script_end.sizes if run.script_end is not None else None) or {}
     return frozenset(
         name
         for name in run.sha256 or {}
-        if removes(rule, name, run.sizes.get(name))
-        and (since or any(_tells(event, name) for event in run.removed))
+        if removes(rule, name, sizes.get(name))
+        and (since or any(_tells(event, name) for event in run.removals))
     )
 
 
@@ -184,31 +141,36 @@ def _blocks(path: Path, start: int, end: int) -> Iterator[Block]:
         yield from read_blocks(file, start, until=end)
 
 
-def outputs_found(folder: TrialFolder, runs: list[RunOutputs]) -> OutputsFound:
-    """Return the state of the files that the runs of a trial wrote. Raises TrialError."""
-    tests = folder.record().tests
-    limits = {name: reading_limits(test) for name, test in tests.items()}
+def outputs_found(
+    folder: TrialFolder, record: Record, trial: Trial[RecordedRun], since: Collection[str]
+) -> OutputsFound:
+    """Return the state of the files that the judged runs of a trial wrote. ``since``: the runs of
+    which files were removed after the journal was signed."""
+    limits = {name: reading_limits(test) for name, test in record.tests.items()}
     states: Counter[str] = Counter()
     others: list[OutputFound] = []
     without = 0
-    for run in runs:
+    for run in trial.runs_by_id.values():
+        if run.judged is None or run.code == RECALLED.number:  # those wrote nothing
+            continue
         if run.sha256 is None:
             without += run.path != ""
             continue
+        removed = _removed(run, run.run_id in since, record)
         place = folder.run(run.test, run.run_id)
         if not place.exists() and run.path:
             place = Path(run.path)
         for name, sha256 in run.sha256.items():
             limit = limits.get(run.test, {}).get(name, MAX_BYTES)
             state = _state(f"{place}/{name}", sha256, limit)
-            if state == "not here" and name in run.removed:
+            if state == "not here" and name in removed:
                 states["removed"] += 1
                 continue
             states[state] += 1
             if state not in ("as it was", "too large"):
                 others.append(OutputFound(run.run_id, Path(f"{place}/{name}"), state))
-    unchanged, removed, too_large = (states[s] for s in ("as it was", "removed", "too large"))
-    return OutputsFound(folder.tag, unchanged, others, without, removed, too_large)
+    unchanged, gone, too_large = (states[s] for s in ("as it was", "removed", "too large"))
+    return OutputsFound(folder.tag, unchanged, others, without, gone, too_large)
 
 
 def _state(path: str, sha256: str, limit: int) -> OutputState:

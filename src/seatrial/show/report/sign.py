@@ -26,7 +26,13 @@ from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import open_regular
 from seatrial.model.decoding import DAMAGED, decoder
-from seatrial.show.report.outputs import OutputsFound, appended, outputs_found, read_journal
+from seatrial.show.report.outputs import (
+    OutputsFound,
+    appended,
+    cleaned_since,
+    outputs_found,
+    read_journal,
+)
 
 NAMESPACE: Final = "seatrial-report"
 SIGN_SECONDS: Final = 300.0  # a person types a passphrase, or touches a token
@@ -651,12 +657,13 @@ def _journal(file: File, trials: Path, with_outputs: bool) -> tuple[FileFound, l
         return state, []
     folder = TrialFolder(trials / file.trial)
     try:
-        life, runs = read_journal(state.path, file.bytes, folder.record())
-        if state.more and (reason := appended(state.path, file.bytes, life)):
+        record, trial = folder.record(), read_journal(state.path, file.bytes)
+        since = cleaned_since(state.path, file.bytes)
+        if state.more and (reason := appended(state.path, file.bytes, trial)):
             state = state._replace(state="added to", reason=reason)
     except (OSError, TrialError):
         return state, []
-    return state, [outputs_found(folder, runs)] if with_outputs else []
+    return state, [outputs_found(folder, record, trial, since)] if with_outputs else []
 
 
 def _document_folders(report: Path, trials: Path, files: list[File], asked: Asked) -> list[Path]:
