@@ -382,7 +382,7 @@ class Driver:
     def _answer_left(self) -> None:
         """Record the requests that came too late for an earlier driver. Of a trial that is
         complete, only requests to extend or abandon it count, and what people record."""
-        for each in requests.left(self.folder, self.ledger.answered):
+        for each in requests.left(self.folder, self.ledger.recorded.answered):
             if self.ledger.complete and each.request.request not in ("extend", "abandon", "record"):
                 requests.drop(self.folder, [each.file])
             else:

@@ -22,14 +22,14 @@ from seatrial.execute.observer import Observer
 from seatrial.execute.plan.checklist import Ticks, items_of
 from seatrial.execute.record_faults import fault_of
 from seatrial.execute.requests import Request
-from seatrial.execute.trial_folder import TrialFolder, corrected
+from seatrial.execute.trial_folder import TrialFolder, latest_references
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record, known_by
 from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun, RunState
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
 from seatrial.judge.opens import OPEN_FILES
@@ -49,6 +49,37 @@ def _replayed_run(event: events.RunEvent) -> RecordedRun | None:
     """Return the run that an event begins. A run that was judged is let go, so what follows its
     verdict begins none."""
     return None if event.follows_verdict else RecordedRun.begin(event)
+
+
+@dataclass
+class Recorded:
+    """What a journal has of what people asked and said: the requests that were answered, the number
+    of the latest issue, the results of a checklist, and whether the trial has ended."""
+
+    answered: set[str] = field(default_factory=set)
+    issues: int = 0
+    ticks: Ticks = field(default_factory=Ticks)
+    ended: bool = False
+
+    def apply(self, event: events.Event) -> None:
+        if event.request:
+            self.answered.add(event.request)
+        if isinstance(event, events.IssueRecorded):
+            self.issues = max(self.issues, event.issue)
+        elif isinstance(event, events.ItemTicked):
+            self.ticks.apply(event)
+        elif isinstance(event, events.TrialEnded):
+            self.ended = True
+
+    def knows(self, event: events.Event) -> bool:
+        """Return whether there is the issue that an event is about, or will be; True of others."""
+        return not isinstance(event, events.IssueRecorded) or 0 <= event.issue <= self.issues
+
+    def numbered(self, event: events.Event) -> events.Event:
+        """Return an event; one that opens an issue with the number of that."""
+        if isinstance(event, events.IssueRecorded) and not event.issue:
+            return replace(event, issue=self.issues + 1)
+        return event
 
 
 class Ledger:
@@ -71,10 +102,9 @@ class Ledger:
         #: the open files that runs had, by test
         self.open_files: dict[str, array[float]] = {}
         self.references: References | None = None  # that people corrected
-        #: the runs without a verdict that were submitted before this host booted
+        #: of those that were replayed, the runs that were submitted before this host booted
         self.before_boot: set[str] = set()
-        self.answered: set[str] = set()  # files of requests
-        self.issues = 0  # the number of the latest
+        self.recorded = Recorded()
         self.journal: Journal
         self._damaged = 0
         self._unjudged: list[str] = []  # runs that were submitted, of what was replayed
@@ -100,7 +130,7 @@ class Ledger:
         """Apply the journal. Return the runs that were submitted and have no verdict."""
         reading = read(self.journal.path)
         trial = Trial(_replayed_run, kinds=RECORDED_KINDS)
-        boots: dict[str, str] = {}  # of the driver's host, by the runs that it submitted
+        boot = boot_id()
         for event in reading:
             self._fresh = False
             self._fold(event)
@@ -108,22 +138,22 @@ class Ledger:
             self.journal.clock.follow(event)
             if isinstance(event, events.RunSubmitted):
                 self.runs[event.run_id] = self._number(event)
-                boots[event.run_id] = trial.opened.boot if trial.opened is not None else ""
+                self._note_boot(event.run_id, trial.opened, boot)
             elif isinstance(event, events.RunJudged):
                 self._let_go(trial.runs_by_id.pop(event.run_id, None))
         self.alerts.extend((alert.kind, alert.time) for alert in trial.alerts)
-        for correction in trial.corrections:
-            self.references = corrected(correction) or self.references
+        self.references = latest_references(trial.corrections)
         self._damaged = reading.damaged
-        unresolved = [
-            run
-            for run_id, run in trial.runs_by_id.items()
-            if run_id in self.runs and run.state >= RunState.SUBMITTED
-        ]
+        unresolved = [run for run in trial.runs_by_id.values() if run.run_id in self.runs]
         self._unjudged = [run.run_id for run in unresolved]
-        known = ("", boot_id())
-        self.before_boot = {run_id for run_id in self._unjudged if boots[run_id] not in known}
         return unresolved
+
+    def _note_boot(self, run_id: str, opened: events.TrialOpened | None, boot: str) -> None:
+        """Remember of a run that is submitted whether this ``boot`` of the host is a later one than
+        that of the driver which ``opened`` the trial."""
+        self.before_boot.discard(run_id)
+        if opened is not None and opened.boot not in ("", boot):
+            self.before_boot.add(run_id)
 
     def _let_go(self, run: RecordedRun | None) -> None:
         """Remember of a run that was judged only where its directory is."""
@@ -214,8 +244,7 @@ class Ledger:
             event = of_run(event, self.record, case, time)
         else:
             event = replace(event, time=time, **header_of(self.record, event))
-            if isinstance(event, events.IssueRecorded) and not event.issue:
-                event = replace(event, issue=self.issues + 1)
+            event = self.recorded.numbered(event)
         self.journal.append(event)
         self._fold(event)
         self.observer.on_event(event, case)
@@ -225,10 +254,7 @@ class Ledger:
             self._measure(event)
         finished = self.conductor.state.finished
         self.conductor.apply(event)
-        if event.request:
-            self.answered.add(event.request)
-            if isinstance(event, events.IssueRecorded):
-                self.issues = max(self.issues, event.issue)
+        self.recorded.apply(event)
         if isinstance(event, events.RunJudged) and self.conductor.state.finished > finished:
             self.verdicts[event.verdict] += 1
         elif isinstance(event, events.RunSubmitted):
@@ -357,55 +383,37 @@ def record(
     return next((each for each in read(folder.journal) if each.request == file), None)
 
 
-@dataclass
-class _Recorded:
-    """What a journal has of what people said: the requests that were answered, the number of the
-    latest issue, the results of a checklist, and whether the trial has ended."""
-
-    answered: set[str] = field(default_factory=set)
-    issues: int = 0
-    ticks: Ticks = field(default_factory=Ticks)
-    ended: bool = False
-
-    def apply(self, event: events.Event) -> None:
-        if isinstance(event, events.PERSONAL):
-            self.answered.add(event.request)
-            self.ticks.apply(event)
-            if isinstance(event, events.IssueRecorded):
-                self.issues = max(self.issues, event.issue)
-        elif isinstance(event, events.TrialEnded):
-            self.ended = True
-
-    def numbered(self, event: events.Event) -> events.Event | None:
-        """Return what a person says; a new issue with its number; None of an issue that there is
-        not."""
-        if not isinstance(event, events.IssueRecorded) or 0 < event.issue <= self.issues:
-            return event
-        return None if event.issue else replace(event, issue=self.issues + 1)
-
-
 def take_in(folder: TrialFolder, journal: Journal) -> None:
     """Append to a journal what people have left to be recorded. Other requests are left. A
     checklist of which each item has its result has ended."""
-    trial, recorded = folder.record(), _Recorded()
+    record, recorded = folder.record(), Recorded()
     for event in read(folder.journal):
         journal.clock.follow(event)
         recorded.apply(event)
 
     def append(event: events.Event) -> None:
-        event = replace(event, time=journal.now(), **header_of(trial, event))
+        event = replace(event, time=journal.now(), **header_of(record, event))
         journal.append(event)
         recorded.apply(event)
 
     files = []
     for file, request, by in requests.waiting(folder):
-        if request.request == "record":
-            files.append(file)
-            event = requests.recorded(request, by, file)
-            if file not in recorded.answered and (numbered := recorded.numbered(event)):
-                append(numbered)
-    items = items_of(trial.component.items if trial.component else (), recorded.ticks)
-    if items and not recorded.ended and all(item.tick for item in items):
-        append(events.TrialEnded(failed=int(any(item.state == "fail" for item in items))))
+        if request.request != "record":
+            continue
+        files.append(file)
+        event = requests.recorded(request, by, file)
+        if file not in recorded.answered and recorded.knows(event):
+            append(recorded.numbered(event))
+    if (end := _end_of_checklist(record, recorded)) is not None:
+        append(end)
     journal.flush(durable=True)
     requests.drop(folder, files)
+
+
+def _end_of_checklist(record: Record, recorded: Recorded) -> events.TrialEnded | None:
+    """Return the end of a checklist of which each item has its result; None of any other trial, and
+    where its end is recorded."""
+    items = items_of(record.component.items if record.component else (), recorded.ticks)
+    if not items or recorded.ended or not all(item.tick for item in items):
+        return None
+    return events.TrialEnded(failed=int(any(item.state == "fail" for item in items)))

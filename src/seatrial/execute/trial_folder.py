@@ -8,6 +8,7 @@ trials/<tag>/
   runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -112,11 +113,14 @@ def _created(path: Path) -> int:
 def references_by_now(folder: TrialFolder, record: Record) -> References:
     """Return the references of a trial, after reading its whole journal. Raises InvalidFiles and
     JournalError."""
-    references = None
-    for event in read(folder.journal):
-        if isinstance(event, ReferencesCorrected):
-            references = corrected(event) or references
-    return references or references_of(record)
+    events = read(folder.journal)
+    corrections = [event for event in events if isinstance(event, ReferencesCorrected)]
+    return latest_references(corrections) or references_of(record)
+
+
+def latest_references(corrections: Sequence[ReferencesCorrected]) -> References | None:
+    """Return the references by which people judged a trial again last; None if they never did."""
+    return next(filter(None, map(corrected, reversed(corrections))), None)
 
 
 def corrected(event: ReferencesCorrected) -> References | None:
