@@ -23,7 +23,7 @@ from seatrial.execute.environment import (
     preamble,
     toolchain_variables,
 )
-from seatrial.execute.shell import kill_group
+from seatrial.execute.shell import kill_group, read_to_end
 from seatrial.execute.toolchains import NOT_KNOWN, version_script
 from seatrial.files import read_regular
 from seatrial.judge.reading import OWN_WORDS
@@ -76,11 +76,10 @@ async def probe(
         async with asyncio.timeout(PROBE_SECONDS):
             output, _ = await process.communicate()
     except TimeoutError:
-        kill_group(process.pid)
-        await process.communicate()
         return None
     finally:
         kill_group(process.pid)
+        await read_to_end(process)
     if process.returncode:
         return None
     facts = parsed(output)

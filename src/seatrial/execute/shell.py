@@ -12,7 +12,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -103,12 +104,24 @@ async def _start(
 
 async def ends_within(process: _Process, seconds: float) -> bool:
     """Return whether a process ends within some seconds."""
+    return await _is_done_within(process.wait(), seconds)
+
+
+async def read_to_end(process: _Process) -> None:
+    """Read what an ended process left in its pipes, which closes them: pipes that outlive their
+    event loop are told as errors. A process that left its group may hold them open for longer."""
+    await _is_done_within(process.communicate(), GRACE_SECONDS)
+
+
+async def _is_done_within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
+    """Return whether a coroutine is done within some seconds; cancel it if not. Unlike
+    asyncio.timeout of Python 3.11, this works in a task that is being cancelled."""
+    task = asyncio.ensure_future(work)
     try:
-        async with asyncio.timeout(seconds):
-            await process.wait()
-    except TimeoutError:
-        return False
-    return True
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    finally:
+        task.cancel()
+    return bool(done)
 
 
 def kill_group(group: int) -> None:

@@ -465,6 +465,20 @@ def test_a_recovery_is_told_when_it_lasts(
     with_backend(tmp_path, work, lost_after="1h")
 
 
+def test_what_is_asked_ends_with_its_driver(tmp_path: Path, commands: Commands) -> None:
+    asked = commands.folder / "asked"
+    commands.say("sbatch", "echo 7")
+    commands.say("squeue", f"echo $$ > {asked}.new; mv {asked}.new {asked}; exec sleep 600")
+
+    async def work(backend: BatchBackend) -> None:
+        await backend.submit(a_submission(tmp_path))
+        await until_true(asked.exists, "a poll")
+
+    with_backend(tmp_path, work)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(asked.read_text()), 0)
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 from seatrial.errors import BackendError
 from seatrial.execute.environment import inherited
 from seatrial.execute.protocol import Job, Submission, Trouble
-from seatrial.execute.shell import ends_within, kill_group
+from seatrial.execute.shell import ends_within, kill_group, read_to_end
 from seatrial.files import open_descriptor, open_to_write, read_start
 from seatrial.model import codes
 from seatrial.model.machine import Machine
@@ -424,6 +424,7 @@ class SchedulerClient(ABC):
             raise Unanswered(line[0], text) from None
         finally:
             await _ended(process, 0)
+            await read_to_end(process)
         code = process.returncode or 0
         return code, out.decode(errors="replace"), errors.decode(errors="replace")
 
