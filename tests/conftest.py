@@ -146,7 +146,10 @@ _NO_HOME = pytest.StashKey[str]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Programs that the tests start keep files in the home of the user: Chromium, Open MPI, ssh.
-    Where there is none, give them one, and say so once; workers of xdist inherit it."""
+    Where there is none, give them one, and say so once; workers of xdist inherit it. An sshd of
+    root asks for a folder that only a boot makes."""
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
     given = os.environ.get("HOME", "")
     if not Path(given).is_absolute() or not Path(given).is_dir():
         home = tempfile.mkdtemp(prefix="seatrial-home-")

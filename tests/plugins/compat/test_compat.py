@@ -27,13 +27,6 @@ from .compat_jobs import GONE_S, LEFT, BatchCompat, display, shown, with_mark
 pytestmark = pytest.mark.needs("ssh", "script")
 
 
-@pytest.fixture
-def privileges() -> None:
-    """What sshd asks for where root runs it; it needs nothing where a user does."""
-    if os.geteuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
-
-
 # ---- a command on a node ----------------------------------------------------------------------
 
 COMMANDS = r"""
@@ -93,7 +86,6 @@ def test_a_command_on_a_node_behaves_as_with_ssh(cluster: SlurmCluster, tmp_path
 
 @pytest.mark.slurm(hosts=True)
 @pytest.mark.needs("sshd")
-@pytest.mark.usefixtures("privileges")
 def test_two_jobs_on_a_node_with_16_commands_each_at_once_do_not_mix(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
@@ -157,7 +149,6 @@ def in_namespace_of(cluster: SlurmCluster, job: BatchCompat, line: str) -> str:
 
 @pytest.mark.slurm(hosts=True)
 @pytest.mark.needs("sshd")
-@pytest.mark.usefixtures("privileges")
 def test_sshd_of_the_job(
     cluster: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +231,6 @@ WAITING = f"{LEFT}ssh n002 'echo begun; sleep 300'\n"
 
 @pytest.mark.slurm(hosts=True)
 @pytest.mark.needs("sshd")
-@pytest.mark.usefixtures("privileges")
 @pytest.mark.parametrize("how", ["scancel", "kill", "slurmd"])
 def test_nothing_is_left(cluster: SlurmCluster, tmp_path: Path, how: str) -> None:
     options = ["-wn[001-002]"]
@@ -371,7 +361,7 @@ def test_a_name_with_a_dash(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("sshd")
-def test_ports_that_are_all_in_use(tmp_path: Path, privileges: None) -> None:
+def test_ports_that_are_all_in_use(tmp_path: Path) -> None:
     with ExitStack() as taken:
         first = sixteen_ports(taken)
         write(tmp_path / "compat", CompatSettings("sshd", nodes="here", port=first), [])
@@ -397,9 +387,7 @@ def sixteen_ports(stack: ExitStack) -> int:
 
 @pytest.mark.needs("sshd")
 @pytest.mark.parametrize("mode", ["shim", "sshd"])
-def test_what_an_earlier_job_left_has_no_effect(
-    tmp_path: Path, privileges: None, mode: str
-) -> None:
+def test_what_an_earlier_job_left_has_no_effect(tmp_path: Path, mode: str) -> None:
     folder = tmp_path / "compat"
     write(folder, CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), ["X", "Y"])
     for name in ("over", "spared", "watcher", "step", "known_hosts", "key", "authorized_keys"):
@@ -423,7 +411,7 @@ def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("sshd")
-def test_a_home_that_is_not_there(tmp_path: Path, privileges: None) -> None:
+def test_a_home_that_is_not_there(tmp_path: Path) -> None:
     write(tmp_path / "compat", CompatSettings("sshd", nodes="here"), [])
     line = "ssh $(< $SEATRIAL_COMPAT/hosts) 'echo $HOME; pwd'"
     done = started(tmp_path / "compat", "bash", "-c", line, HOME="/nowhere")
@@ -442,7 +430,7 @@ HOSTILE = {
 @pytest.mark.needs("sshd", "unshare")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 @pytest.mark.parametrize("mode", ["shim", "sshd"])
-def test_a_hostile_home(tmp_path: Path, privileges: None, mode: str) -> None:
+def test_a_hostile_home(tmp_path: Path, mode: str) -> None:
     """It cannot be written here, by all elsewhere (StrictModes), and has files against ssh."""
     compat, home = tmp_path / "compat", tmp_path / "home"
     write(compat, CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), [])
@@ -470,7 +458,7 @@ def test_a_hostile_home(tmp_path: Path, privileges: None, mode: str) -> None:
 
 
 @pytest.mark.needs("sshd", "Xvfb", "xauth", "xdpyinfo")
-def test_windows_come_through_ssh(tmp_path: Path, privileges: None) -> None:
+def test_windows_come_through_ssh(tmp_path: Path) -> None:
     write(tmp_path / "compat", CompatSettings("sshd", nodes="here"), [])
     line = (
         "for x in -x -X -Y; do"
@@ -494,7 +482,7 @@ def test_every_script_is_bash(tmp_path: Path) -> None:
 @pytest.mark.needs("unshare")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 @pytest.mark.parametrize("mode", ["shim", "sshd"])
-def test_full_file_systems(tmp_path: Path, mode: str, privileges: None) -> None:
+def test_full_file_systems(tmp_path: Path, mode: str) -> None:
     """A full /tmp changes nothing; where the directory itself is full, that is said."""
     write(
         tmp_path / "roomy", CompatSettings("sshd" if mode == "sshd" else "shim", nodes="here"), []

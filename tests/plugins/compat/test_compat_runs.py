@@ -179,7 +179,6 @@ ssh "$other" hostname
 def test_a_driver_that_is_killed_at_ten_moments(tmp_path: Path, cluster: SlurmCluster) -> None:
     """Each of ten trials is killed at a moment. Half are resumed while their jobs go on, the others
     when these have ended, with which everything of them must be gone."""
-    Path("/run/sshd").mkdir(exist_ok=True)  # what sshd asks for where root runs it
     places, waiting = [], {}
     for number, moment in enumerate(MOMENTS):
         place = Workplace(tmp_path / f"{number}")

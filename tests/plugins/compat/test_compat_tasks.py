@@ -81,7 +81,6 @@ def test_ssh_reaches_each_host_of_a_job_of_grid_engine(
     quick: Workplace, cell: GridEngineCell, mode: str
 ) -> None:
     """Also where the job has one slot on each host, which a task has meanwhile."""
-    Path("/run/sshd").mkdir(exist_ok=True)
     quick.gridengine(cell, compat={"mode": mode})
     more = "echo input | ssh ${hosts[1]} cat\nssh -n ${hosts[1]} hostname\n"
     quick.test("two", SCRIPT + more + SIGNALS + LEFT, run=TWO, environment={"OWN": "mine"})
