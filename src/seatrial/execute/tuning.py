@@ -9,7 +9,7 @@ Settings are cases of the test, in the order of the grid. All faults of all file
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ from seatrial.model.tune_file import (
     TOOLCHAIN,
     LoadedTuning,
     TuneFile,
+    axis_value,
     is_ordered,
     load_tune,
 )
@@ -117,16 +118,6 @@ def prepare_tuning(path: Path, machine: str | None, with_builds: bool = True) ->
 def suite_folder(loaded: LoadedTuning) -> Path:
     """Return the folder of a tuning's suite."""
     return Path(os.path.normpath(loaded.path.parent / loaded.tune.suite))
-
-
-def axis_value(case: Case, axis: str) -> Scalar:
-    """Return the value of a setting on an axis."""
-    return case.toolchain if axis == TOOLCHAIN else case.parameters[axis]
-
-
-def setting_of(case: Case, axes: Mapping[str, object] | list[str]) -> dict[str, Scalar]:
-    """Return the values of a setting on all axes."""
-    return {axis: axis_value(case, axis) for axis in axes}
 
 
 # ---- the test -----------------------------------------------------------------------------

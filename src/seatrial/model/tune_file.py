@@ -7,7 +7,7 @@ known (``trial.tuning``).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +18,7 @@ from seatrial.model.documents import Faults, Faulty, Location, YamlNode, decode_
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.file_model import FileModel, Scalar, Share, Size, Span, checked, doc
 from seatrial.model.identifiers import show
+from seatrial.model.test import Case
 from seatrial.units import bytes_of, share_of
 
 TOOLCHAIN = "toolchain"  # an axis that is no parameter
@@ -181,6 +182,16 @@ def is_ordered(values: Sequence[Scalar]) -> bool:
     if known[-1:] == [-1.0]:
         known[-1] = math.inf
     return len(known) == len(numbers) and known == sorted(known)
+
+
+def axis_value(case: Case, axis: str) -> Scalar:
+    """Return the value of a setting on an axis."""
+    return case.toolchain if axis == TOOLCHAIN else case.parameters[axis]
+
+
+def setting_of(case: Case, axes: Mapping[str, object] | list[str]) -> dict[str, Scalar]:
+    """Return the values of a setting on all axes."""
+    return {axis: axis_value(case, axis) for axis in axes}
 
 
 def _number(value: Scalar) -> float | None:

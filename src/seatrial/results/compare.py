@@ -23,7 +23,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, beside, judged
-from seatrial.judge.statistics.significance import CONFIDENCE, twice
+from seatrial.judge.statistics.significance import CONFIDENCE, clean_runs_needed, twice
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
 from seatrial.model.figures import place_of
 from seatrial.results.best import edges_of
@@ -31,10 +31,63 @@ from seatrial.results.panels import following, metrics_of, parameters_of, requir
 from seatrial.results.promises import promised_of
 from seatrial.results.selection import CasePair, Side, cases_of, pair
 from seatrial.results.store import by_case
-from seatrial.results.store.by_case import ELAPSED, NUMBERS, CaseRuns, GivenFigure, Kind
+from seatrial.results.store.by_case import (
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    GivenFigure,
+    Kind,
+    excluded_of,
+)
 from seatrial.results.store.tables import TrialRow
-from seatrial.results.tuned import Cure, cures_of
 from seatrial.units import NO_DIRECTION, better_by, better_of, count, listed, unfit_of
+
+# ---- cures ---------------------------------------------------------------------------------------
+#
+# Cases that failed at times on one side and never on the other: are they cured?
+#
+# for one in cures_of(paired.pairs):
+#     one.failed, one.runs, one.clean, one.needed      # 3 of 60 failed; 80 clean runs; it takes 217
+
+
+class Cure(Struct, frozen=True):
+    """A case of whose ``runs`` some ``failed`` on the first side, and none of the ``clean`` ones on
+    the second; ``needed``: how many clean ones show with 95 % that failures are rarer."""
+
+    case: str
+    failed: int
+    runs: int
+    clean: int
+    needed: int
+
+    @property
+    def shown(self) -> bool:
+        return self.clean >= self.needed
+
+    def words(self, first: str, second: str) -> str:
+        """Return a sentence; the sides are named as given."""
+        more = "that shows it" if self.shown else f"it takes {self.needed} to show it"
+        return (
+            f"{self.case}: {self.failed} of {self.runs} runs of {first} failed, none of "
+            f"{self.clean} of {second}: cured? {more} (95 %)"
+        )
+
+
+def cures_of(pairs: Iterable[CasePair]) -> list[Cure]:
+    """Return a row for each case that failed on the first side alone, and ran on the second."""
+    found = []
+    for both in pairs:
+        (failed, runs), (still, clean) = _counts(both.first), _counts(both.second)
+        if failed and clean and not still:
+            found.append(Cure(both.name, failed, runs, clean, clean_runs_needed(failed, runs)))
+    return found
+
+
+def _counts(cases: Sequence[CaseRuns]) -> tuple[int, int]:
+    """Return how many runs failed, and how many there are."""
+    failed = sum(excluded_of(cases).values())
+    return failed, failed + sum(len(case.runs) for case in cases)
+
 
 # ---- comparison ----------------------------------------------------------------------------------
 #

@@ -19,12 +19,12 @@ from seatrial.execute.launchers import launch_of
 from seatrial.execute.protocol import Job
 from seatrial.execute.schedulers import client_of
 from seatrial.execute.script import run_variables, stripe_line, tunables_line
-from seatrial.execute.tuning import setting_of
 from seatrial.model.build import toolchain_of
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Case, Test
+from seatrial.model.tune_file import setting_of
 
 PROGRAM = "PROGRAM"  # stands for the program in a line that starts it
 

@@ -11,7 +11,7 @@ none.
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from msgspec import Struct
@@ -24,11 +24,9 @@ from seatrial.decide.sweep import Sweep
 from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
-from seatrial.execute.tuning import setting_of
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.judge.promises import beside
-from seatrial.judge.statistics.significance import clean_runs_needed
 from seatrial.judge.statistics.two_samples import MAX_FACTOR
 from seatrial.lazy import np
 from seatrial.model.figures import ELAPSED
@@ -36,11 +34,9 @@ from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import bindings_text
 from seatrial.model.policy import Limits, RaceRules
 from seatrial.model.test import Case
-from seatrial.model.tune_file import TOOLCHAIN, TuneFile
+from seatrial.model.tune_file import TOOLCHAIN, TuneFile, setting_of
 from seatrial.results.job_lines import job_lines
 from seatrial.results.promises import promises_in
-from seatrial.results.selection import CasePair
-from seatrial.results.store.by_case import CaseRuns, excluded_of
 from seatrial.results.swept import Swept, SweptBest, SweptPoint, ending_text, swept_of, told
 from seatrial.units import count, listed, show_number, show_share, show_signed
 
@@ -635,50 +631,3 @@ def untried_text(found: Tuned) -> str:
     return ", ".join(
         f"{name} (always {', '.join(values)})" for name, values in found.untried.items()
     )
-
-
-# ---- cures ---------------------------------------------------------------------------------------
-#
-# Cases that failed at times on one side and never on the other: are they cured?
-#
-# for one in cures_of(paired.pairs):
-#     one.failed, one.runs, one.clean, one.needed      # 3 of 60 failed; 80 clean runs; it takes 217
-
-
-class Cure(Struct, frozen=True):
-    """A case of whose ``runs`` some ``failed`` on the first side, and none of the ``clean`` ones on
-    the second; ``needed``: how many clean ones show with 95 % that failures are rarer."""
-
-    case: str
-    failed: int
-    runs: int
-    clean: int
-    needed: int
-
-    @property
-    def shown(self) -> bool:
-        return self.clean >= self.needed
-
-    def words(self, first: str, second: str) -> str:
-        """Return a sentence; the sides are named as given."""
-        more = "that shows it" if self.shown else f"it takes {self.needed} to show it"
-        return (
-            f"{self.case}: {self.failed} of {self.runs} runs of {first} failed, none of "
-            f"{self.clean} of {second}: cured? {more} (95 %)"
-        )
-
-
-def cures_of(pairs: Iterable[CasePair]) -> list[Cure]:
-    """Return a row for each case that failed on the first side alone, and ran on the second."""
-    found = []
-    for pair in pairs:
-        (failed, runs), (still, clean) = _counts(pair.first), _counts(pair.second)
-        if failed and clean and not still:
-            found.append(Cure(pair.name, failed, runs, clean, clean_runs_needed(failed, runs)))
-    return found
-
-
-def _counts(cases: Sequence[CaseRuns]) -> tuple[int, int]:
-    """Return how many runs failed, and how many there are."""
-    failed = sum(excluded_of(cases).values())
-    return failed, failed + sum(len(case.runs) for case in cases)

@@ -10,6 +10,7 @@ from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
 from seatrial.results.compare import (
     Comparison,
     ComparisonRow,
+    Cure,
     Difference,
     Mean,
     State,
@@ -22,7 +23,6 @@ from seatrial.results.selection import gather, is_named, words_of
 from seatrial.results.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.results.store import queries
 from seatrial.results.store.tables import TrialRow
-from seatrial.results.tuned import Cure
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import NARROW, WIDE
