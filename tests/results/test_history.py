@@ -22,8 +22,8 @@ from seatrial.model.codes import Code
 from seatrial.model.test import Case
 from seatrial.results import history as judge_history
 from seatrial.results.history import History, histories
-from seatrial.results.learned import learn_from
 from seatrial.results.notes import Note
+from seatrial.results.references import learn_from
 from seatrial.results.store import queries
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store

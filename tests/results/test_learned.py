@@ -9,7 +9,7 @@ from seatrial.journal.events import MetricRecorded
 from seatrial.judge.learning import learn
 from seatrial.model import codes
 from seatrial.model.test import Case
-from seatrial.results.learned import Learning, learn_from
+from seatrial.results.references import Learning, learn_from
 from seatrial.results.store import queries
 from seatrial.results.store.ingest import synced
 from tests.results.store.trials import TrialMaker, a_case

@@ -26,7 +26,8 @@ from seatrial.journal.events import (
     SubmitEnded,
 )
 from seatrial.judge.references import References, loads
-from seatrial.results.one_run import Expected, event_words, expected, phases
+from seatrial.results.one_run import event_words, phases
+from seatrial.results.references import Expected, expected
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow
 from tests.programs import Workplace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.judge.references import Reference, References
-from seatrial.results.learned import UnreferencedFigures, unreferenced
+from seatrial.results.references import UnreferencedFigures, unreferenced
 from seatrial.results.store.tables import CaseRow, SummaryRow
 from tests.programs import Workplace
 

@@ -14,7 +14,7 @@ from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.execute.reproducer import Reproduced, notices_of, write_reproducer
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.results.learned import unreferenced_of_runs
+from seatrial.results.references import unreferenced_of_runs
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded

@@ -25,7 +25,7 @@ from seatrial.execute.trial_record import Record, checksum_of
 from seatrial.hooks import load, provided
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
-from seatrial.results.learned import UnreferencedFigures, is_unreferenced
+from seatrial.results.references import UnreferencedFigures, is_unreferenced
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
 from seatrial.units import NO_DIRECTION, count

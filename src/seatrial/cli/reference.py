@@ -18,7 +18,8 @@ from seatrial.judge import references as written
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
 from seatrial.model.test import Stage
-from seatrial.results import file_sums, learned
+from seatrial.results import file_sums
+from seatrial.results.references import learn_from
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
@@ -80,7 +81,7 @@ def accept(
         rows = _trials_of(store, trials, since, machine, rehearsed)
         query_common.tell_damage(store, rows)
         _require_whole(rows, damaged)
-        learning = learned.learn_from(store, rows, metric, since, two_sided, force, stage)
+        learning = learn_from(store, rows, metric, since, two_sided, force, stage)
         sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)

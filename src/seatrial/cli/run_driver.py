@@ -54,9 +54,8 @@ from seatrial.model.failures import failure_words
 from seatrial.model.figures import ELAPSED
 from seatrial.model.node_set import fold
 from seatrial.model.test import Case
-from seatrial.results.learned import unreferenced
-from seatrial.results.one_run import expected, references_for, with_elapsed
 from seatrial.results.promises import promises_in
+from seatrial.results.references import expected, references_for, unreferenced, with_elapsed
 from seatrial.results.store import queries
 from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store

@@ -27,6 +27,7 @@ from seatrial.model.codes import BUILD_FAILED
 from seatrial.model.identifiers import show
 from seatrial.results import one_run
 from seatrial.results.promises import promises_in
+from seatrial.results.references import expected, references_for, with_elapsed
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow
@@ -70,7 +71,7 @@ def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, f
         trial, case = queries.trial_of(store, found), queries.case_of(store, found)
         tell_damage(store, [trial])
         events, metrics = queries.events_of(store, found), queries.metrics_of(store, found)
-        references = one_run.references_for(store, trial)
+        references = references_for(store, trial)
     promises = promises_in(trial.path, case.test, case.id)
     wholes = one_run.breakdowns_of(_record_of(trial), metrics, found)
     former = one_run.former_verdict(events)
@@ -270,8 +271,8 @@ def _figures(
 ) -> str:
     rows = TextTable(f"figure~ | value> | better | reference> | better by> | {COLUMN}>")
     promised: list[Promised | None] = []
-    for m in one_run.with_elapsed(metrics, run, references):
-        wanted = one_run.expected(m, case, references, run.stage)
+    for m in with_elapsed(metrics, run, references):
+        wanted = expected(m, case, references, run.stage)
         off = None if wanted is None else wanted.off
         shown = "" if off is None else units.show_change(units.better_by(off, m.better))
         value = units.show_figure(m.value, m.unit)

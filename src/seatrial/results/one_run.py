@@ -1,41 +1,27 @@
-"""One run: what each of its events says, where its time went, what its figures should be.
+"""One run: what each of its events says, where its time went, how its tasks were started.
 
 event_words(event)                 # "exit code 0"
 phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("running", t1, t2), ...]
 launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 ...")
-expected(figure, case, references) # Expected(text=">= 11.4 GB/s", ...)
 """
 
-import hashlib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from seatrial.errors import SeatrialError
 from seatrial.escaping import plain_line
-from seatrial.execute.builds import RESULT
 from seatrial.execute.launchers import TASK_GPUS, launch_line, launch_written
-from seatrial.execute.trial_folder import TrialFolder, references_by_now
-from seatrial.execute.trial_paths import TrialPaths
-from seatrial.execute.trial_record import Record, references_of
-from seatrial.files import read_regular
+from seatrial.execute.trial_record import Record
 from seatrial.journal import events
-from seatrial.judge import references as refs
 from seatrial.judge.derived import Whole, breakdowns
-from seatrial.judge.references import References
 from seatrial.model.codes import code_of
-from seatrial.model.figures import ELAPSED, MetricValue
+from seatrial.model.figures import ELAPSED
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Case
-from seatrial.results.selection import Side
 from seatrial.results.store import queries
-from seatrial.results.store.schema import Store
-from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time, TrialRow
-from seatrial.units import NO_DIRECTION, SECOND_NS, better_of, count, show_converted, show_figure
+from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time
+from seatrial.units import SECOND_NS, count, show_figure
 
 _Table = Mapping[type[events.Event], tuple[type, Callable[[Any, EventRow], str]]]
 
@@ -276,71 +262,7 @@ def _case_of(row: CaseRow) -> Case | None:
     )
 
 
-# ---- what its figures should be -----------------------------------------------------------
-
-
-class Expected(Struct, frozen=True):
-    """What a reference asks of a figure: in words, its value and bounds in its unit, and how far
-    the figure is off that value in per cent. ``meets`` is None where nothing can be said."""
-
-    text: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    off: float | None = None
-    meets: bool | None = None
-
-
-def references_for(store: Store, trial: TrialRow) -> References:
-    """The references that the trial is judged by; none where its folder cannot be read any more."""
-    folder = TrialFolder(Path(trial.path))
-    try:
-        if queries.has_other_references(store, trial):
-            return references_by_now(folder, folder.record())
-        return references_of(folder.record())
-    except SeatrialError:
-        return References()
-
-
-def with_elapsed(
-    metrics: Sequence[MetricRow], run: RunRow, references: References
-) -> list[MetricRow]:
-    """Return the figures of a run, with the time of its script where a reference judges that."""
-    known = run.elapsed is not None and all(one.name != ELAPSED for one in metrics)
-    if run.elapsed is None or not known or (run.test, ELAPSED) not in references.by_metric:
-        return list(metrics)
-    return [MetricRow(ELAPSED, run.elapsed, "s", "lower"), *metrics]
-
-
-def expected(
-    metric: MetricRow, case: CaseRow, references: References, stage: str = ""
-) -> Expected | None:
-    """What the reference of a figure of a run in this stage is, a value or bounds; None where it
-    has none."""
-    if metric.better == NO_DIRECTION:
-        return None
-    try:
-        bound, toolchain = case.parameters, case.toolchain
-        found = refs.matching(references, case.test, metric.name, bound, toolchain, stage)
-    except refs.AmbiguousReference:
-        return Expected("ambiguous")
-    if found is None:
-        return None
-    if found.value is not None:
-        text = show_converted(found.value, found.unit, metric.unit)
-    else:
-        unit, limits = found.unit, ((">=", found.min), ("<=", found.max))
-        text = ", ".join(
-            f"{sign} {show_converted(v, unit, metric.unit)}" for sign, v in limits if v is not None
-        )
-    alike = refs.in_unit(found, metric.unit)
-    if alike is None:
-        return Expected(text)
-    better = better_of(metric.better)
-    low, high = refs.bounds(alike, better)
-    judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
-    off = refs.percent_off(metric.value, alike)
-    return Expected(text, alike.value, low, high, off, judged is None)
+# ---- the parts of its figures --------------------------------------------------------------
 
 
 def breakdowns_of(record: Record | None, metrics: Sequence[MetricRow], run: RunRow) -> list[Whole]:
@@ -352,74 +274,3 @@ def breakdowns_of(record: Record | None, metrics: Sequence[MetricRow], run: RunR
     elapsed = [] if run.elapsed is None or ELAPSED in known else [run.elapsed]
     timed = [MetricRow(ELAPSED, each, "s", "lower") for each in elapsed]
     return breakdowns(test.parts, [*metrics, *timed])
-
-
-# ---- linked libraries ----------------------------------------------------------------------------
-#
-# The shared libraries of what was built, as ``ldd`` found them at the end of each build.
-#
-# libraries_of(side)["stream"]["libmpi.so.40"] # {"/opt/openmpi/lib/libmpi.so.40"}
-
-
-MAX_BUILDS = 500  # of a side that are read
-MAX_BYTES = 1 << 20
-LONGEST = 60
-
-# ``libm.so.6 => /lib/libm.so.6 (0x7f...)``; what is not found has no address
-_LIBRARY = re.compile(r"\t(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?")
-
-
-def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:
-    """Return by test the libraries that its binaries are linked to, by name, each with the files
-    that were found for it; a test none of whose results can be read is left out."""
-    paths = {trial.tag: trial.path for trial in side.trials}
-    builds = dict.fromkeys((one.test, paths[one.trial], one.build) for one in side.cases)
-    found: dict[str, dict[str, set[str]]] = {}
-    for test, path, build in islice((each for each in builds if each[2]), MAX_BUILDS):
-        try:
-            data = read_regular(TrialPaths(Path(path)).builds / build / RESULT, MAX_BYTES)
-        except OSError:
-            continue
-        libraries = found.setdefault(test, {})
-        for name, file in _LIBRARY.findall(data.decode(errors="replace")):
-            libraries.setdefault(name, set()).add(_shown(file))
-    return found
-
-
-def _shown(file: str) -> str:
-    """Return a path that fits into a table: its end, where it is long."""
-    plain = "".join(char for char in file if char.isprintable())
-    return plain if len(plain) <= LONGEST else "..." + plain[3 - LONGEST :]
-
-
-# ---- run variables -------------------------------------------------------------------------------
-#
-# The environment variables that the runs of trials had, as hashes: their values may be secret.
-#
-# variables_of(trial_paths)["OMP_PLACES"] # {"9f86d0..."}: every run had the same value
-
-
-MAX_ENVIRONMENTS = 200  # of a trial that are read
-MAX_VARIABLES_BYTES = 4 << 20
-
-_VARIABLE = re.compile(
-    r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-def variables_of(trials: Iterable[str]) -> dict[str, set[str]]:
-    """Return the hashes of the values that each variable had in runs of trials, by their paths."""
-    found: dict[str, set[str]] = {}
-    for path in trials:
-        folder = TrialPaths(Path(path)).environments
-        for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
-            try:  # not through a link: jobs write here, and what is read is shown
-                data = read_regular(file, MAX_VARIABLES_BYTES, follow=False)
-            except OSError:
-                continue
-            text = data.decode(errors="replace")
-            for name, value in _VARIABLE.findall(text):
-                digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
-                found.setdefault(name, set()).add(digest)
-    return found

@@ -7,6 +7,8 @@ What is known of a trial: its record (machine, toolchains, tests, versions), the
 its runs had, and what its input files held. What cannot be told is said.
 """
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -17,9 +19,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import TrialError
+from seatrial.execute.builds import RESULT
 from seatrial.execute.compilers import PACKAGES, not_known, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record
+from seatrial.files import read_regular
 from seatrial.model import build
 from seatrial.model.decoding import plain
 from seatrial.model.job_options import ASKED_KEYS, as_written
@@ -37,7 +42,6 @@ from seatrial.results.compare import (
     value_text,
 )
 from seatrial.results.file_sums import DIGITS, sums_of_side
-from seatrial.results.one_run import libraries_of, variables_of
 from seatrial.results.selection import Side
 from seatrial.units import SECOND_NS, listed
 
@@ -450,3 +454,74 @@ def _day_of_change(paths: set[str], created: int) -> str:
         if written > created:
             return f"{datetime.fromtimestamp(written / SECOND_NS, UTC):%Y-%m-%d}"
     return ""
+
+
+# ---- linked libraries ----------------------------------------------------------------------------
+#
+# The shared libraries of what was built, as ``ldd`` found them at the end of each build.
+#
+# libraries_of(side)["stream"]["libmpi.so.40"] # {"/opt/openmpi/lib/libmpi.so.40"}
+
+
+MAX_LINKED = 500  # builds of a side that are read
+MAX_RESULT_BYTES = 1 << 20
+LONGEST_FILE = 60
+
+# ``libm.so.6 => /lib/libm.so.6 (0x7f...)``; what is not found has no address
+_LIBRARY = re.compile(r"\t(\S+) => (not found|\S+)(?: \(0x[0-9a-f]+\))?")
+
+
+def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:
+    """Return by test the libraries that its binaries are linked to, by name, each with the files
+    that were found for it; a test none of whose results can be read is left out."""
+    paths = {trial.tag: trial.path for trial in side.trials}
+    builds = dict.fromkeys((one.test, paths[one.trial], one.build) for one in side.cases)
+    found: dict[str, dict[str, set[str]]] = {}
+    for test, path, key in islice((each for each in builds if each[2]), MAX_LINKED):
+        try:
+            data = read_regular(TrialPaths(Path(path)).builds / key / RESULT, MAX_RESULT_BYTES)
+        except OSError:
+            continue
+        libraries = found.setdefault(test, {})
+        for name, file in _LIBRARY.findall(data.decode(errors="replace")):
+            libraries.setdefault(name, set()).add(_end_of(file))
+    return found
+
+
+def _end_of(file: str) -> str:
+    """Return a path that fits into a table: its end, where it is long."""
+    plain = "".join(char for char in file if char.isprintable())
+    return plain if len(plain) <= LONGEST_FILE else "..." + plain[3 - LONGEST_FILE :]
+
+
+# ---- run variables -------------------------------------------------------------------------------
+#
+# The environment variables that the runs of trials had, as hashes: their values may be secret.
+#
+# variables_of(trial_paths)["OMP_PLACES"] # {"9f86d0..."}: every run had the same value
+
+
+MAX_ENVIRONMENTS = 200  # of a trial that are read
+MAX_VARIABLES_BYTES = 4 << 20
+
+_VARIABLE = re.compile(
+    r"""^declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|[^\n]*))?\n""",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def variables_of(trials: Iterable[str]) -> dict[str, set[str]]:
+    """Return the hashes of the values that each variable had in runs of trials, by their paths."""
+    found: dict[str, set[str]] = {}
+    for path in trials:
+        folder = TrialPaths(Path(path)).environments
+        for file in sorted(islice(folder.glob("[!.]*"), MAX_ENVIRONMENTS)):
+            try:  # not through a link: jobs write here, and what is read is shown
+                data = read_regular(file, MAX_VARIABLES_BYTES, follow=False)
+            except OSError:
+                continue
+            text = data.decode(errors="replace")
+            for name, value in _VARIABLE.findall(text):
+                digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
+                found.setdefault(name, set()).add(digest)
+    return found

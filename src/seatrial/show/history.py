@@ -20,7 +20,7 @@ from seatrial.results.history import (
     SuccessRate,
     SuccessRates,
 )
-from seatrial.results.one_run import Expected
+from seatrial.results.references import Expected
 from seatrial.results.series import Point
 from seatrial.results.store.export import iso
 from seatrial.show.formatting import run_address, trial_address

@@ -23,7 +23,8 @@ from seatrial.model.node_layout import spans
 from seatrial.model.proving import PLACEMENT_FILE
 from seatrial.model.suite import PATTERN_FILE
 from seatrial.model.test import Test
-from seatrial.results.one_run import Expected, RunPhase
+from seatrial.results.one_run import RunPhase
+from seatrial.results.references import Expected
 from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import maps
 from seatrial.show.draw.maps import MAX_CPUS, MAX_NODES

@@ -24,7 +24,7 @@ from seatrial.results.history import (
     number_given,
     success_rates,
 )
-from seatrial.results.one_run import Expected, expected
+from seatrial.results.references import Expected, expected
 from seatrial.results.store import queries
 from seatrial.results.store.series import metric_names
 from seatrial.results.store.tables import Filters, MetricRow, TrialRow

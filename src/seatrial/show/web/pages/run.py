@@ -20,6 +20,7 @@ from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
 from seatrial.results.promises import promises_in
+from seatrial.results.references import expected, with_elapsed
 from seatrial.results.store import pagination, queries
 from seatrial.results.store.same_case_runs import Siblings, earlier, siblings
 from seatrial.results.store.schema import Store
@@ -192,7 +193,7 @@ def _metrics(
             value=one.value,
             unit=one.unit,
             better=one.better,
-            expected=one_run.expected(one, case, references, run.stage),
+            expected=expected(one, case, references, run.stage),
             past=[
                 {
                     "created": before.created,
@@ -205,7 +206,7 @@ def _metrics(
             ],
             promised=beside(promises, one.name, one.value, one.unit),
         )
-        for one in one_run.with_elapsed(metrics, run, references)
+        for one in with_elapsed(metrics, run, references)
     ]
 
 

@@ -1,4 +1,6 @@
-"""References learned from trials: measured medians, with a tolerance from their spread.
+"""References of figures: learned from trials, what they ask of figures, and figures without one.
+
+Learned are measured medians, with a tolerance from their spread.
 
 learn_from(store, [trial])            # of one trial: all its figures
 learn_from(store, trials)             # of a history: the figures since the last confirmed change
@@ -6,21 +8,34 @@ learn_from(store, trials)             # of a history: the figures since the last
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
+from seatrial.errors import SeatrialError
+from seatrial.execute.trial_folder import TrialFolder, references_by_now
+from seatrial.execute.trial_record import references_of
 from seatrial.judge import references as refs
 from seatrial.judge.learning import learn
 from seatrial.judge.references import Learned, Reference, References
 from seatrial.judge.statistics import changes
-from seatrial.model.figures import ELAPSED
+from seatrial.model.figures import ELAPSED, MetricValue
 from seatrial.model.identifiers import show
 from seatrial.model.test import Case, Stage
-from seatrial.results.one_run import references_for
 from seatrial.results.store import queries, series
 from seatrial.results.store.by_case import unlike
 from seatrial.results.store.schema import Store
-from seatrial.results.store.tables import CaseRow, Filters, Measured, SummaryRow, TrialRow
-from seatrial.units import NO_DIRECTION, better_of, count, listed
+from seatrial.results.store.tables import (
+    CaseRow,
+    Filters,
+    Measured,
+    MetricRow,
+    RunRow,
+    SummaryRow,
+    TrialRow,
+)
+from seatrial.units import NO_DIRECTION, better_of, count, listed, show_converted
 
 WIDE = 0.2  # a tolerance that people are warned of
 USELESS = 0.5  # one that must be asked for
@@ -189,6 +204,77 @@ def _reference(
             trials=len({figure.trial for figure in used}),
         ),
     )
+
+
+# ---- expected figures ----------------------------------------------------------------------------
+#
+# What the references of a trial ask of its figures.
+#
+#     expected(figure, case, references_for(store, trial))     # Expected(text=">= 11.4 GB/s", ...)
+
+
+class Expected(Struct, frozen=True):
+    """What a reference asks of a figure: in words, its value and bounds in its unit, and how far
+    the figure is off that value in per cent. ``meets`` is None where nothing can be said."""
+
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    off: float | None = None
+    meets: bool | None = None
+
+
+def references_for(store: Store, trial: TrialRow) -> References:
+    """The references that the trial is judged by; none where its folder cannot be read any more."""
+    folder = TrialFolder(Path(trial.path))
+    try:
+        if queries.has_other_references(store, trial):
+            return references_by_now(folder, folder.record())
+        return references_of(folder.record())
+    except SeatrialError:
+        return References()
+
+
+def with_elapsed(
+    metrics: Sequence[MetricRow], run: RunRow, references: References
+) -> list[MetricRow]:
+    """Return the figures of a run, with the time of its script where a reference judges that."""
+    known = run.elapsed is not None and all(one.name != ELAPSED for one in metrics)
+    if run.elapsed is None or not known or (run.test, ELAPSED) not in references.by_metric:
+        return list(metrics)
+    return [MetricRow(ELAPSED, run.elapsed, "s", "lower"), *metrics]
+
+
+def expected(
+    metric: MetricRow, case: CaseRow, references: References, stage: str = ""
+) -> Expected | None:
+    """What the reference of a figure of a run in this stage is, a value or bounds; None where it
+    has none."""
+    if metric.better == NO_DIRECTION:
+        return None
+    try:
+        bound, toolchain = case.parameters, case.toolchain
+        found = refs.matching(references, case.test, metric.name, bound, toolchain, stage)
+    except refs.AmbiguousReference:
+        return Expected("ambiguous")
+    if found is None:
+        return None
+    if found.value is not None:
+        text = show_converted(found.value, found.unit, metric.unit)
+    else:
+        unit, limits = found.unit, ((">=", found.min), ("<=", found.max))
+        text = ", ".join(
+            f"{sign} {show_converted(v, unit, metric.unit)}" for sign, v in limits if v is not None
+        )
+    alike = refs.in_unit(found, metric.unit)
+    if alike is None:
+        return Expected(text)
+    better = better_of(metric.better)
+    low, high = refs.bounds(alike, better)
+    judged = refs.judge(MetricValue(metric.name, metric.value, metric.unit, better), found)
+    off = refs.percent_off(metric.value, alike)
+    return Expected(text, alike.value, low, high, off, judged is None)
 
 
 # ---- unreferenced --------------------------------------------------------------------------------
