@@ -179,7 +179,7 @@ MAX_DIGESTS = 4
 MAX_STATES = 16  # of a machine that are looked into for a digest
 
 
-class RunDigest(NamedTuple):
+class _RunDigest(NamedTuple):
     """The nodes of a run, folded; the digest of their facts ("": none); when the run was made."""
 
     nodes: str
@@ -187,7 +187,7 @@ class RunDigest(NamedTuple):
     time: int
 
 
-class CollectedStates:
+class _CollectedStates:
     """What was known of the nodes of a machine after each trial that collected facts."""
 
     def __init__(self, collections: Sequence[Collection]) -> None:
@@ -201,7 +201,7 @@ class CollectedStates:
         read = self._read(number)
         return read[0] if read else None
 
-    def facts_of(self, runs: Iterable[RunDigest]) -> FactTable | None:
+    def facts_of(self, runs: Iterable[_RunDigest]) -> FactTable | None:
         """Return the facts of the nodes of runs; of a node of several runs those of the first one.
         None if the digest of one of them is of no state that is still there."""
         of_node: dict[str, int] = {}
@@ -217,7 +217,7 @@ class CollectedStates:
             {node: table.facts_of(node) for node, table in tables.items() if table is not None}
         )
 
-    def _state_of(self, run: RunDigest) -> dict[str, int]:
+    def _state_of(self, run: _RunDigest) -> dict[str, int]:
         """Return the number of the trial that told the facts of each node of a run; none if no
         state has its digest. The state before the run is tried first: it mostly is the one."""
         key = (run.nodes, run.digest)
@@ -256,11 +256,11 @@ class CollectedStates:
         return self._tables[number]
 
 
-def changed_between_runs(
-    states: CollectedStates,
-    runs: Sequence[RunDigest],
-    other_states: CollectedStates,
-    other_runs: Sequence[RunDigest],
+def _changed_between_runs(
+    states: _CollectedStates,
+    runs: Sequence[_RunDigest],
+    other_states: _CollectedStates,
+    other_runs: Sequence[_RunDigest],
 ) -> list[Difference]:
     """Return in which facts the nodes of runs differ from those of other runs. The facts of a run
     count before those of the runs behind it. Where the digests differ and what these stand for is
@@ -323,11 +323,11 @@ def facts_changed(store: Store, first: Side, second: Side) -> list[Difference]:
     machine, other = _machine_of(first), _machine_of(second)
     if not machine or not other:
         return []
-    states = CollectedStates(collected(store, machine))
-    others = states if other == machine else CollectedStates(collected(store, other))
+    states = _CollectedStates(collected(store, machine))
+    others = states if other == machine else _CollectedStates(collected(store, other))
     runs, other_runs = _runs_of_side(store, first), _runs_of_side(store, second)
     if runs and other_runs:
-        return changed_between_runs(states, runs, others, other_runs)
+        return _changed_between_runs(states, runs, others, other_runs)
     before, after = _in_force_for(first, states), _in_force_for(second, others)
     if before is None or after is None or before.trial == after.trial:
         return []
@@ -340,16 +340,16 @@ def _machine_of(side: Side) -> str:
     return machines.pop() if len(machines) == 1 else ""
 
 
-def _in_force_for(side: Side, states: CollectedStates) -> Collection | None:
+def _in_force_for(side: Side, states: _CollectedStates) -> Collection | None:
     return in_force(states.collections, max(trial.created for trial in side.trials))
 
 
-def _runs_of_side(store: Store, side: Side) -> list[RunDigest]:
+def _runs_of_side(store: Store, side: Side) -> list[_RunDigest]:
     """Return the runs of a side, the newest first; none where one of them has no digest."""
-    runs: list[RunDigest] = []
+    runs: list[_RunDigest] = []
     for rows in chunks([row for case in side.cases for row in case.runs]):
         sql = f"SELECT nodes, node_facts, created FROM runs WHERE id IN ({marks(len(rows))})"
-        runs += [RunDigest(*row) for row in store.rows(sql, rows)]
+        runs += [_RunDigest(*row) for row in store.rows(sql, rows)]
         if not all(run.digest for run in runs[-len(rows) :]):
             return []
     return sorted(runs, key=lambda run: -run.time)
@@ -372,8 +372,8 @@ def with_facts(store: Store, histories: Sequence[History]) -> list[History]:
     since = min(sorted(confirmed)[-MAX_LEVELS:], default=0)
 
     @cache
-    def states_of(machine: str) -> CollectedStates:
-        return CollectedStates(collected(store, machine))
+    def states_of(machine: str) -> _CollectedStates:
+        return _CollectedStates(collected(store, machine))
 
     return [
         replace(history, told=list(_changes_with_facts(store, history, since, states_of)))
@@ -382,7 +382,7 @@ def with_facts(store: Store, histories: Sequence[History]) -> list[History]:
 
 
 def _changes_with_facts(
-    store: Store, history: History, since: int, states_of: Callable[[str], CollectedStates]
+    store: Store, history: History, since: int, states_of: Callable[[str], _CollectedStates]
 ) -> Iterator[ReportedChange]:
     """Yield the changes of a history; those confirmed ``since`` a time (ns) have their facts."""
     points = history.series.points
@@ -402,19 +402,19 @@ def _changes_with_facts(
 
 
 def _of_change(
-    states: CollectedStates,
+    states: _CollectedStates,
     change: ReportedChange,
-    before: Sequence[RunDigest],
-    after: Sequence[RunDigest],
+    before: Sequence[_RunDigest],
+    after: Sequence[_RunDigest],
 ) -> list[Difference]:
     if before and after and all(run.digest for run in (*before, *after)):
-        return changed_between_runs(states, before, states, after)
+        return _changed_between_runs(states, before, states, after)
     earlier = in_force(states.collections, change.last)
     later = [one for one in states.collections if one.time > change.last]
     return changed_between_trials(earlier, later[-1]) if earlier and later else []
 
 
-def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
+def _runs_of_points(store: Store, points: Sequence[Point]) -> list[_RunDigest]:
     """Return the runs of points, in their order; points that are medians of runs have none."""
     wanted = {(point.trial, point.run_id): i for i, point in enumerate(points)}
     names = [point.run_id for point in points]
@@ -422,7 +422,7 @@ def _runs_of_points(store: Store, points: Sequence[Point]) -> list[RunDigest]:
     where = f"runs.run_id IN ({marks(len(names))})"
     sql = f"SELECT {columns} FROM runs JOIN trials ON trials.id = runs.trial WHERE {where}"
     runs = [
-        (wanted[tag, run_id], RunDigest(*row))
+        (wanted[tag, run_id], _RunDigest(*row))
         for tag, run_id, *row in store.rows(sql, names)
         if (tag, run_id) in wanted
     ]

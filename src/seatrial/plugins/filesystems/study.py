@@ -42,7 +42,7 @@ NOT_MEASURED = "not measured"
 READ, WRITE = "read", "write"
 
 
-class PromisedFigure(Struct, frozen=True, kw_only=True):
+class _PromisedFigure(Struct, frozen=True, kw_only=True):
     """A figure that a file system was advertised with, and the best case that was measured: the
     median of its ``n`` runs. ``value`` and what follows are None or empty where nothing was."""
 
@@ -64,7 +64,7 @@ class PromisedFigure(Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class DrilledFigure(Struct, frozen=True, kw_only=True):
+class _DrilledFigure(Struct, frozen=True, kw_only=True):
     """The stops of a probe in the newest trial of a drill (s): the longest of its ``n`` runs that
     went right. ``excluded``: how many did not, by verdict; where none did, there is no probe."""
 
@@ -78,7 +78,7 @@ class DrilledFigure(Struct, frozen=True, kw_only=True):
     excluded: dict[str, int]
 
 
-class GaugeLoad(Struct, frozen=True, kw_only=True):
+class _GaugeLoad(Struct, frozen=True, kw_only=True):
     """The readings of a gauge in the newest trial that read it, and how many of them failed. The
     values are None where none went well."""
 
@@ -92,14 +92,14 @@ class GaugeLoad(Struct, frozen=True, kw_only=True):
     trial: str
 
 
-class FileSystems(Struct, frozen=True, kw_only=True):
+class _FileSystems(Struct, frozen=True, kw_only=True):
     """What is known of the file systems of machines. ``unread``: trials that cannot be read."""
 
     systems: list[tuple[str, str, FileSystem]]
-    figures: list[PromisedFigure]
+    figures: list[_PromisedFigure]
     sweeps: list[Tuned]
-    drills: list[DrilledFigure]
-    loads: list[GaugeLoad]
+    drills: list[_DrilledFigure]
+    loads: list[_GaugeLoad]
     trials: int
     of_trials: int
     unread: list[str]
@@ -118,7 +118,7 @@ def file_systems(store: Store, machine: str = "") -> Page:
     return _page(_found(store, machine))
 
 
-def _found(store: Store, machine: str) -> FileSystems:
+def _found(store: Store, machine: str) -> _FileSystems:
     every = [row for row in queries.trials(store) if machine in ("", row.machine)]
     if machine and not every:
         raise UsageError(f"no trial on {machine}; `seatrial trials` lists them")
@@ -127,7 +127,7 @@ def _found(store: Store, machine: str) -> FileSystems:
     machines = {record.machine.machine: record.machine for _, record in records}  # the newest
     measured = [(row, record) for row, record in records if not record.rehearsed]
     cases = by_case(store, [row for row, _ in measured])
-    return FileSystems(
+    return _FileSystems(
         systems=[
             (name, each, system)
             for name, about in sorted(machines.items())
@@ -161,12 +161,12 @@ def _records(rows: Iterable[TrialRow]) -> tuple[list[tuple[TrialRow, Record]], l
 # ---- what was promised --------------------------------------------------------------------
 
 
-def _figures(machines: dict[str, Machine], cases: Sequence[CaseRuns]) -> Iterator[PromisedFigure]:
+def _figures(machines: dict[str, Machine], cases: Sequence[CaseRuns]) -> Iterator[_PromisedFigure]:
     best = _best_of(cases)
     for machine, about in sorted(machines.items()):
         for name, system in about.file_systems.items():
             for figure, promised in advertised_of(system).items():
-                none = PromisedFigure(
+                none = _PromisedFigure(
                     machine=machine,
                     file_system=name,
                     name=figure,
@@ -176,9 +176,9 @@ def _figures(machines: dict[str, Machine], cases: Sequence[CaseRuns]) -> Iterato
                 yield best.get((machine, name, figure), none)
 
 
-def _best_of(cases: Sequence[CaseRuns]) -> dict[tuple[str, str, str], PromisedFigure]:
+def _best_of(cases: Sequence[CaseRuns]) -> dict[tuple[str, str, str], _PromisedFigure]:
     """Return the best that was measured of each advertised figure."""
-    best: dict[tuple[str, str, str], PromisedFigure] = {}
+    best: dict[tuple[str, str, str], _PromisedFigure] = {}
     for case in cases:
         for kind, values in case.values.items():
             if kind in case.given or not values:
@@ -192,14 +192,14 @@ def _best_of(cases: Sequence[CaseRuns]) -> dict[tuple[str, str, str], PromisedFi
     return best
 
 
-def _figure(case: CaseRuns, kind: Kind, value: float, n: int) -> PromisedFigure | None:
+def _figure(case: CaseRuns, kind: Kind, value: float, n: int) -> _PromisedFigure | None:
     """Return a figure of a case beside what was promised of it; None if nothing was."""
     metric, unit, _ = kind
     promised = beside(promises_in(case.folder, case.test, case.case), metric, value, unit)
     if promised is None:
         return None
     settings = ",".join(f"{name}={value}" for name, value in case.key_parameters.items())
-    return PromisedFigure(
+    return _PromisedFigure(
         machine=case.machine,
         file_system=promised.by,
         name=promised.name,
@@ -218,7 +218,7 @@ def _figure(case: CaseRuns, kind: Kind, value: float, n: int) -> PromisedFigure 
     )
 
 
-def _is_better(one: PromisedFigure, other: PromisedFigure, kind: Kind) -> bool:
+def _is_better(one: _PromisedFigure, other: _PromisedFigure, kind: Kind) -> bool:
     if one.share is None or other.share is None:
         return other.share is None and one.share is not None
     return one.share < other.share if better_of(kind[2]) == "lower" else one.share > other.share
@@ -242,14 +242,14 @@ def _sweeps(measured: Iterable[tuple[TrialRow, Record]], unread: list[str]) -> I
 
 def _drills(
     measured: Iterable[tuple[TrialRow, Record]], cases: Iterable[CaseRuns]
-) -> list[DrilledFigure]:
+) -> list[_DrilledFigure]:
     """Return the stops of each drill in its newest trial, also where it went wrong there."""
     by_trial: dict[str, list[CaseRuns]] = {}
     for case in cases:
         by_trial.setdefault(case.folder, []).append(case)
-    newest: dict[tuple[str, str], list[DrilledFigure]] = {}
+    newest: dict[tuple[str, str], list[_DrilledFigure]] = {}
     for row, record in measured:
-        found: dict[tuple[str, str], list[DrilledFigure]] = {}
+        found: dict[tuple[str, str], list[_DrilledFigure]] = {}
         for case in by_trial.get(row.path, ()):
             stops = list(_stops(case))
             is_drill = getattr(record.tests.get(case.test), "drill", None) is not None
@@ -263,8 +263,8 @@ def _drills(
 
 def _drilled_figure(
     case: CaseRuns, probe: str = "", stops: Sequence[float] = (), good: Sequence[float] = ()
-) -> DrilledFigure:
-    return DrilledFigure(
+) -> _DrilledFigure:
+    return _DrilledFigure(
         machine=case.machine,
         test=case.test,
         probe=probe,
@@ -276,7 +276,7 @@ def _drilled_figure(
     )
 
 
-def _stops(case: CaseRuns) -> Iterator[DrilledFigure]:
+def _stops(case: CaseRuns) -> Iterator[_DrilledFigure]:
     by_name = {metric: values for (metric, _, _), values in case.values.items() if values}
     for metric, values in by_name.items():
         name, _, probe = metric.rstrip("}").partition("{probe=")
@@ -285,7 +285,7 @@ def _stops(case: CaseRuns) -> Iterator[DrilledFigure]:
             yield _drilled_figure(case, probe, values, good)
 
 
-def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> Iterator[GaugeLoad]:
+def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> Iterator[_GaugeLoad]:
     """Yield the readings of each machine's gauges: of the newest of few trials that have some."""
     looked: Counter[str] = Counter()
     for row, record in reversed(measured):
@@ -305,7 +305,7 @@ def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> It
             looked[machine] = MAX_JOURNALS
         for gauge, values in sorted(readings.items()):
             good = [value for value in values if value is not None]
-            yield GaugeLoad(
+            yield _GaugeLoad(
                 machine=machine,
                 gauge=gauge,
                 readings=len(values),
@@ -320,7 +320,7 @@ def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> It
 # ---- the page -----------------------------------------------------------------------------
 
 
-def _page(found: FileSystems) -> Page:
+def _page(found: _FileSystems) -> Page:
     sections = [_systems(found), _promised(found), *_swept(found), *_drilled(found)]
     sections += [_loaded(found), _notes(found)]
     return Page(
@@ -332,14 +332,14 @@ def _page(found: FileSystems) -> Page:
     )
 
 
-def _summary(found: FileSystems) -> str:
+def _summary(found: _FileSystems) -> str:
     missed = sum(each.value is None for each in found.figures)
     told = count(len(found.systems), "file system")
     told += f", {count(len(found.figures), 'figure')} promised"
     return f"{told}, {missed} of them {NOT_MEASURED}" if missed else told
 
 
-def _systems(found: FileSystems) -> Section:
+def _systems(found: _FileSystems) -> Section:
     columns = (
         Column("machine"),
         Column("file system"),
@@ -368,7 +368,7 @@ _NONE = (
 )
 
 
-def _promised(found: FileSystems) -> Section:
+def _promised(found: _FileSystems) -> Section:
     columns = (
         Column("machine"),
         Column("file system"),
@@ -387,7 +387,7 @@ def _promised(found: FileSystems) -> Section:
     return Section("What was promised, and the best that was found", [*parts, *_reads(found)])
 
 
-def _promised_row(one: PromisedFigure) -> list[Cell]:
+def _promised_row(one: _PromisedFigure) -> list[Cell]:
     value: Cell = NOT_MEASURED if one.value is None else Figure(one.value, one.unit)
     share = one.reason if one.share is None else in_per_cent(one.share)
     here = "" if one.promised is None else show_figure(one.promised, one.unit)
@@ -398,7 +398,7 @@ def _promised_row(one: PromisedFigure) -> list[Cell]:
     return [one.machine, one.file_system, one.name, written, value, shown, *about, trial]
 
 
-def _reads(found: FileSystems) -> Iterator[str]:
+def _reads(found: _FileSystems) -> Iterator[str]:
     """Yield what reading is of writing, where both were measured."""
     by_place = {(one.machine, one.file_system, one.name): one for one in found.figures}
     for (machine, system, name), write in by_place.items():
@@ -411,7 +411,7 @@ def _reads(found: FileSystems) -> Iterator[str]:
             yield f"{system} of {machine}: the best reading is {share} of the best writing."
 
 
-def _swept(found: FileSystems) -> Iterator[Section]:
+def _swept(found: _FileSystems) -> Iterator[Section]:
     columns = (
         Column("trial", fold=True),
         Column("metric"),
@@ -449,7 +449,7 @@ def _swept_row(each: Tuned, best: SweptBest) -> list[Cell]:
     ]
 
 
-def _drilled(found: FileSystems) -> Iterator[Section]:
+def _drilled(found: _FileSystems) -> Iterator[Section]:
     columns = (
         Column("machine"),
         Column("drill", fold=True),
@@ -471,7 +471,7 @@ def _drilled(found: FileSystems) -> Iterator[Section]:
     yield Section("Drills, the newest of each", [Table(columns, rows)] if rows else [])
 
 
-def _loaded(found: FileSystems) -> Section:
+def _loaded(found: _FileSystems) -> Section:
     columns = (
         Column("machine"),
         Column("gauge", fold=True),
@@ -493,7 +493,7 @@ def _loaded(found: FileSystems) -> Section:
     return Section(title, [Table(columns, rows)] if rows else [])
 
 
-def _notes(found: FileSystems) -> Section:
+def _notes(found: _FileSystems) -> Section:
     parts: list[Part] = []
     if found.of_trials > found.trials:
         parts.append(f"Of the newest {found.trials} of {found.of_trials} trials.")
@@ -503,14 +503,14 @@ def _notes(found: FileSystems) -> Section:
     return Section("", parts)
 
 
-def _lines(found: FileSystems) -> Iterator[Sequence[object]]:
-    names = PromisedFigure.__struct_fields__
+def _lines(found: _FileSystems) -> Iterator[Sequence[object]]:
+    names = _PromisedFigure.__struct_fields__
     yield names
     for one in found.figures:
         yield [getattr(one, name) for name in names]
 
 
-def _records_of(found: FileSystems) -> dict[str, Any]:
+def _records_of(found: _FileSystems) -> dict[str, Any]:
     """Return what JSON shows: all but the points of sweeps, which `tune --status` has."""
     sweeps = [
         {"trial": each.trial, "machine": each.machine, "test": each.test}

@@ -114,7 +114,7 @@ def sweep(
     seatrial io sweep scratch -m frost --recipe ior --axis nodes=1,2,4,8,16
     seatrial io sweep scratch -m frost --write tune.yaml     the same as a tuning
     """
-    about = tuning_of(
+    about = _tuning_of(
         find_machine(machine).machine, file_system, _recipe(recipe, suite), axes, limits
     )
     text = yaml.safe_dump(about, sort_keys=False, width=100)
@@ -138,14 +138,14 @@ def sweep(
     context.exit(code)
 
 
-class Recipe(NamedTuple):
+class _Recipe(NamedTuple):
     """A test that writes and reads, and the folder of its suite."""
 
     test: Test
     suite: Path
 
 
-def _recipe(name: str, suite: Path | None) -> Recipe:
+def _recipe(name: str, suite: Path | None) -> _Recipe:
     """Return the test of a name. Raises UsageError where there is none."""
     folders = [suite] if suite is not None else [shipped_suites() / each for each in _SUITES]
     known: dict[str, Path] = {}
@@ -156,7 +156,7 @@ def _recipe(name: str, suite: Path | None) -> Recipe:
             own = loaded.only([name])
             for faults in (own.of_folders, *own.faults.values()):
                 faults.raise_any()
-            return Recipe(own.tests[name], folder.absolute())
+            return _Recipe(own.tests[name], folder.absolute())
     remedy = suggest(name, known) or f"there are {listed([*known], 12)}"
     raise UsageError(f"--recipe {name}: no such test; {remedy}")
 
@@ -164,10 +164,10 @@ def _recipe(name: str, suite: Path | None) -> Recipe:
 # ---- the tuning ----------------------------------------------------------------------------------
 
 
-def tuning_of(
+def _tuning_of(
     machine: Machine,
     file_system: str,
-    recipe: Recipe,
+    recipe: _Recipe,
     written: Sequence[str],
     limits: Mapping[str, Any],
 ) -> dict[str, Any]:

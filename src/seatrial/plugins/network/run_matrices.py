@@ -77,7 +77,7 @@ class Cells(Struct, frozen=True, kw_only=True):
     rates: list[float] | None = None
 
 
-class ColourScale(NamedTuple):
+class _ColourScale(NamedTuple):
     """A level for each pair, shape (n, n), and the values of the first and the last level."""
 
     levels: Levels
@@ -148,7 +148,7 @@ class Charted:
         )
 
 
-def _scales(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, ColourScale]:
+def _scales(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> dict[str, _ColourScale]:
     """Return levels of the rates ("rate": from the 0.1th to the 99.9th percentile of those between
     nodes), and of each relative to the median of its class, within a group or between groups
     ("effect": symmetric about 0). Where all ranks are on one node, of the pairs within it."""
@@ -169,8 +169,8 @@ def _scales(rates: Rates, hosts: Sequence[str], groups: Sequence[str]) -> dict[s
     largest = float(np.percentile(known, 99.9)) if len(known) else 0.0
     largest = min(0.5, max(0.02, largest))
     return {
-        "rate": ColourScale(_levelled(rates, talks, low, high), low, high),
-        "effect": ColourScale(_levelled(effects, talks, -largest, largest), -largest, largest),
+        "rate": _ColourScale(_levelled(rates, talks, low, high), low, high),
+        "effect": _ColourScale(_levelled(effects, talks, -largest, largest), -largest, largest),
     }
 
 

@@ -27,7 +27,7 @@ from seatrial.plugins.orders.patterns import Pattern
 # differences of sums.
 
 
-class LinkUse(Protocol):
+class _LinkUse(Protocol):
     """Which pairs of nodes take which links of one kind."""
 
     def loads(self, volumes: Floats) -> Floats:
@@ -38,7 +38,7 @@ class LinkUse(Protocol):
         a value have 0."""
 
 
-class SingleLinks(NamedTuple):
+class _SingleLinks(NamedTuple):
     """Pairs that take one link each; ``links`` are their numbers."""
 
     pairs: Ints
@@ -53,7 +53,7 @@ class SingleLinks(NamedTuple):
         return np.bincount(self.pairs, of_link[self.links], number).astype(np.float64)
 
 
-class RingLinks(NamedTuple):
+class _RingLinks(NamedTuple):
     """Pairs that take links which follow each other on rings of this ``length``. Each ring is there
     twice, one behind the other, so that a path around its end has a start and an end, too."""
 
@@ -201,7 +201,7 @@ class PlacedNetwork:
         steps: Ints = np.where(2 * up <= length, up, up - length)
         return steps
 
-    def _links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
+    def _links(self, a: Ints, b: Ints) -> Iterator[_LinkUse]:
         """Yield for each kind of link which of the pairs of nodes take which of them."""
         if self.topology.kind == "torus":
             yield from self._torus_links(a, b)
@@ -210,12 +210,12 @@ class PlacedNetwork:
         else:
             for unit in (np.arange(len(self)), *self.units):  # up from these, and down to them
                 leaves = np.flatnonzero(unit[a] != unit[b])
-                yield SingleLinks(leaves, unit[a[leaves]])
-                yield SingleLinks(leaves, unit[b[leaves]])
+                yield _SingleLinks(leaves, unit[a[leaves]])
+                yield _SingleLinks(leaves, unit[b[leaves]])
 
-    def _dragonfly_links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
+    def _dragonfly_links(self, a: Ints, b: Ints) -> Iterator[_LinkUse]:
         apart = np.flatnonzero(a != b)
-        yield SingleLinks(apart, a[apart])  # into the router
+        yield _SingleLinks(apart, a[apart])  # into the router
         if not self.units:
             return
         router, group = self.units[0], self.units[-1]
@@ -223,12 +223,12 @@ class PlacedNetwork:
         inside = np.flatnonzero((height > 0) & (height < len(self.units)))
         far = np.flatnonzero(height == len(self.units))
         routers, groups = int(router.max()) + 1, int(group.max()) + 1
-        yield SingleLinks(inside, router[a[inside]] * routers + router[b[inside]])
-        yield SingleLinks(far, router[a[far]])
-        yield SingleLinks(far, router[b[far]])
-        yield SingleLinks(far, group[a[far]] * groups + group[b[far]])
+        yield _SingleLinks(inside, router[a[inside]] * routers + router[b[inside]])
+        yield _SingleLinks(far, router[a[far]])
+        yield _SingleLinks(far, router[b[far]])
+        yield _SingleLinks(far, group[a[far]] * groups + group[b[far]])
 
-    def _torus_links(self, a: Ints, b: Ints) -> Iterator[LinkUse]:
+    def _torus_links(self, a: Ints, b: Ints) -> Iterator[_LinkUse]:
         """Yield the links along each axis, up and down: messages go along the first axis first."""
         for axis, length in enumerate(self.shape.tolist()):
             steps = self._steps(axis, a, b)
@@ -243,7 +243,7 @@ class PlacedNetwork:
                         ring = ring * own + self.at[(b if other < axis else a)[pairs], other]
                         rings *= own
                 starts = 2 * length * ring + first
-                yield RingLinks(pairs, starts, starts + np.abs(steps[pairs]), rings, length)
+                yield _RingLinks(pairs, starts, starts + np.abs(steps[pairs]), rings, length)
 
 
 class SetTraffic:

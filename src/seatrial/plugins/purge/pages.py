@@ -72,7 +72,7 @@ class Asked(NamedTuple):
 # ---- a plan --------------------------------------------------------------------------------------
 
 
-class Amount:
+class _Amount:
     """Entries, their bytes on the disk, and the bytes that are freed."""
 
     __slots__ = ("bytes", "entries", "freed")
@@ -86,16 +86,16 @@ class Amount:
         self.freed += freed
 
 
-class Group:
+class _Group:
     """What of a plan has the same owner, folder or the like."""
 
     __slots__ = ("kept", "name", "taken", "warning")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.taken, self.warning, self.kept = Amount(), Amount(), Amount()
+        self.taken, self.warning, self.kept = _Amount(), _Amount(), _Amount()
 
-    def of(self, rule: Rule) -> Amount:
+    def of(self, rule: Rule) -> _Amount:
         """Return the amount to which entries of a rule belong."""
         if rule.takes:
             return self.taken
@@ -149,13 +149,13 @@ def _sums(plan: Plan, asked: Asked) -> list[Sum]:
     return [s for s in sums_of(plan.end.sums) if asked.owner in (None, s.uid)]
 
 
-def _groups(sums: Iterable[Sum], rules: Rules, name: Callable[[Sum], str]) -> list[Group]:
-    groups: dict[str, Group] = {}
+def _groups(sums: Iterable[Sum], rules: Rules, name: Callable[[Sum], str]) -> list[_Group]:
+    groups: dict[str, _Group] = {}
     for each in sums:
         key = name(each)
         group = groups.get(key)
         if group is None:
-            group = groups[key] = Group(key)
+            group = groups[key] = _Group(key)
         group.of(rules.table[each.rule]).add(each.entries, each.bytes, each.freed)
     return sorted(groups.values(), key=lambda group: (*group.order, group.name))
 
@@ -185,10 +185,10 @@ def age_words(group: int) -> str:
 _AGE_ORDER = {age_words(group): group for group in range(len(AGES))}
 
 
-def _deep_groups(plan: Plan, rules: Rules, asked: Asked) -> Iterator[Group]:
+def _deep_groups(plan: Plan, rules: Rules, asked: Asked) -> Iterator[_Group]:
     """Yield folders of a depth with what the plan takes below. What is kept is no part of a
     plan."""
-    groups: dict[bytes, Group] = {}
+    groups: dict[bytes, _Group] = {}
     for batch in plan.batches():
         root = os.fsencode(plan.header.roots[batch.root].path)
         entries = _of_owner(batch, asked.owner)
@@ -208,7 +208,7 @@ def _deep_groups(plan: Plan, rules: Rules, asked: Asked) -> Iterator[Group]:
             if group is None:
                 if len(groups) >= _MOST_GROUPS:
                     raise UsageError(f"more than {_MOST_GROUPS} folders; give a smaller --depth")
-                group = groups[path] = Group(shown_name(path))
+                group = groups[path] = _Group(shown_name(path))
             group.of(rules.table[rule]).add(number, size, 0)
     yield from sorted(groups.values(), key=lambda group: (*group.order, group.name))
 
@@ -237,17 +237,17 @@ def check_unit(unit: str) -> str:
     return unit
 
 
-def _entries_cell(pick: Callable[[Group], Amount], group: Group) -> int | None:
+def _entries_cell(pick: Callable[[_Group], _Amount], group: _Group) -> int | None:
     return pick(group).entries or None
 
 
 def _bytes_cell(
-    pick: Callable[[Group], Amount], size: Callable[[int], str | float | None], group: Group
+    pick: Callable[[_Group], _Amount], size: Callable[[int], str | float | None], group: _Group
 ) -> str | float | None:
     return size(pick(group).bytes)
 
 
-def _group_table(groups: Sequence[Group], asked: Asked) -> Table:
+def _group_table(groups: Sequence[_Group], asked: Asked) -> Table:
     size = partial(_size_cell, asked.unit)
     title = {"file": "Path"}.get(asked.by or "", (asked.by or "Owner").capitalize())
     columns = [Column(title, fold=True, value=lambda group: group.name)]
@@ -265,7 +265,7 @@ def _group_table(groups: Sequence[Group], asked: Asked) -> Table:
     return Table.of(columns, shown, total=len(groups), remainder=remainder)
 
 
-def _chart(groups: Sequence[Group], asked: Asked) -> Chart:
+def _chart(groups: Sequence[_Group], asked: Asked) -> Chart:
     """Return the bytes of the groups as bars: taken, to be warned of, kept."""
     unit = asked.unit or _unit_of(max((sum(_bytes_of(group)) for group in groups), default=0))
     rows = [
@@ -279,7 +279,7 @@ def _chart(groups: Sequence[Group], asked: Asked) -> Chart:
     return Chart(partial(_drawn, rows, asked.by or "", unit))
 
 
-def _bytes_of(group: Group) -> list[int]:
+def _bytes_of(group: _Group) -> list[int]:
     return [group.taken.bytes, group.warning.bytes, group.kept.bytes]
 
 
@@ -294,7 +294,7 @@ def _drawn(rows: Sequence[Bar], by: str, unit: str, width: int = svg.WIDTH) -> M
     return bars(rows, title=title, parts=parts, colours=colours, axis=axis, width=width)
 
 
-def _words_table(groups: Sequence[Group], rules: Rules) -> Table:
+def _words_table(groups: Sequence[_Group], rules: Rules) -> Table:
     words = {rule.name: rule for rule in rules.table}
     columns = (Column("Rule", fold=True), Column("Does"), Column("Why", fold=True))
     rows = [
@@ -304,8 +304,8 @@ def _words_table(groups: Sequence[Group], rules: Rules) -> Table:
     return Table(columns, rows)
 
 
-def _summary(groups: Sequence[Group], asked: Asked) -> str:
-    taken, warning, kept = Amount(), Amount(), Amount()
+def _summary(groups: Sequence[_Group], asked: Asked) -> str:
+    taken, warning, kept = _Amount(), _Amount(), _Amount()
     for group in groups:
         for total, part in ((taken, group.taken), (warning, group.warning), (kept, group.kept)):
             total.add(part.entries, part.bytes, part.freed)
@@ -763,7 +763,7 @@ class _Act(NamedTuple):
     counts: dict[str, int]
 
 
-class PlanState(NamedTuple):
+class _PlanState(NamedTuple):
     """A plan of a folder, with what was done by it. ``fault``: why it cannot be read."""
 
     name: str
@@ -780,7 +780,7 @@ class PlanState(NamedTuple):
         return self._asdict() | {"acts": [each._asdict() for each in self.acts]}
 
 
-def plan_states(folder: Path) -> list[PlanState]:
+def _plan_states(folder: Path) -> list[_PlanState]:
     """Return the plans of a folder, the latest first."""
     if not folder.is_dir():
         return []
@@ -788,12 +788,12 @@ def plan_states(folder: Path) -> list[PlanState]:
     return sorted(map(_plan_state, paths), key=lambda each: (-each.made_ns, each.name))
 
 
-def _plan_state(path: Path) -> PlanState:
+def _plan_state(path: Path) -> _PlanState:
     try:
         with open_plan(path) as plan:
             header, end = plan.header, plan.end
     except UsageError as error:
-        return PlanState(path.name, fault=str(error))
+        return _PlanState(path.name, fault=str(error))
     roots = tuple(root.path for root in header.roots)
     readings = [read(part) for part in parts_of(path)]
     events = [event for reading in readings for event in reading]
@@ -801,7 +801,9 @@ def _plan_state(path: Path) -> PlanState:
     damaged = sum(reading.damaged for reading in readings)
     fault = f"{count(damaged, 'damaged line')} in its audit" if damaged else ""
     acts = tuple(_acts(events))
-    return PlanState(path.name, header.made_ns, roots, end.taken, end.bytes, len(told), acts, fault)
+    return _PlanState(
+        path.name, header.made_ns, roots, end.taken, end.bytes, len(told), acts, fault
+    )
 
 
 def _acts(events: Iterable[Event]) -> Iterator[_Act]:
@@ -825,7 +827,7 @@ def _acts(events: Iterable[Event]) -> Iterator[_Act]:
 def plans_page(folder: Path, linked: bool = False) -> Page:
     """Return the plans of a folder, and what was done by each. ``linked``: their names lead to
     their pages."""
-    plans = plan_states(folder)
+    plans = _plan_states(folder)
     if not plans:
         nothing = f"No plan in {folder} yet. Make one: seatrial purge plan purge.yaml"
         return Page("Purges", [], summary=nothing)
@@ -852,7 +854,7 @@ _PLAN_COLUMNS = (
 )
 
 
-def _plan_cells(plan: PlanState, linked: bool) -> list[Cell]:
+def _plan_cells(plan: _PlanState, linked: bool) -> list[Cell]:
     name: Cell = Link(plan.name, query={"plan": plan.name}) if linked else plan.name
     made, roots = plan.made_ns or None, ", ".join(plan.roots)
     if plan.fault:
@@ -861,7 +863,7 @@ def _plan_cells(plan: PlanState, linked: bool) -> list[Cell]:
     return [name, made, roots, plan.taken, show_bytes(plan.bytes), plan.told or None, acts]
 
 
-def _act_lines(plan: PlanState) -> Iterator[dict[str, Any]]:
+def _act_lines(plan: _PlanState) -> Iterator[dict[str, Any]]:
     """Yield an act after the other; one line for a plan without any."""
     about = {name: getattr(plan, name) for name in ("name", "made_ns", "taken", "bytes", "told")}
     for act in plan.acts or (_Act("", 0, "", (), plan.fault, 0, {}),):

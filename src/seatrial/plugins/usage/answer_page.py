@@ -114,7 +114,7 @@ def span_text(since: int, until: int, context: Context) -> str:
 # ---- columns -------------------------------------------------------------------------------------
 
 
-class ValueColumn(NamedTuple):
+class _ValueColumn(NamedTuple):
     """A column of a table, from the values of a row and those of the total."""
 
     title: str
@@ -137,36 +137,36 @@ def _number_or_blank(name: str) -> Callable[[Mapping[str, Any], Mapping[str, Any
     return lambda row, _: f"{row[name]:,}" if row[name] else ""
 
 
-def _of_hours(asked: Question) -> list[ValueColumn]:
+def _of_hours(asked: Question) -> list[_ValueColumn]:
     return [
-        ValueColumn(asked.unit.capitalize(), lambda row, _: hours_text(row["seconds"])),
-        ValueColumn("Share", _share("seconds")),
-        ValueColumn("Jobs", _number("jobs")),
+        _ValueColumn(asked.unit.capitalize(), lambda row, _: hours_text(row["seconds"])),
+        _ValueColumn("Share", _share("seconds")),
+        _ValueColumn("Jobs", _number("jobs")),
     ]
 
 
-def _of_jobs(_: Question) -> list[ValueColumn]:
-    return [ValueColumn("Jobs", _number("jobs")), ValueColumn("Share", _share("jobs"))]
+def _of_jobs(_: Question) -> list[_ValueColumn]:
+    return [_ValueColumn("Jobs", _number("jobs")), _ValueColumn("Share", _share("jobs"))]
 
 
-def _of_users(_: Question) -> list[ValueColumn]:
+def _of_users(_: Question) -> list[_ValueColumn]:
     return [
-        ValueColumn("Users", _number("users")),
-        ValueColumn("Of all", _share("users")),
-        ValueColumn("Jobs", _number("jobs")),
+        _ValueColumn("Users", _number("users")),
+        _ValueColumn("Of all", _share("users")),
+        _ValueColumn("Jobs", _number("jobs")),
     ]
 
 
-def _of_waits(_: Question) -> list[ValueColumn]:
+def _of_waits(_: Question) -> list[_ValueColumn]:
     def within(share: float) -> Callable[[Mapping[str, Any], Mapping[str, Any]], str]:
         return lambda row, _: wait_text(row[f"within_{share:g}"])
 
     titles = ("Median", "75 % within", "90 % within", "95 % within")
     return [
-        ValueColumn("Jobs", _number("jobs")),
-        ValueColumn("Not started", _number_or_blank("waiting")),
+        _ValueColumn("Jobs", _number("jobs")),
+        _ValueColumn("Not started", _number_or_blank("waiting")),
         *(
-            ValueColumn(title, within(share), spare)
+            _ValueColumn(title, within(share), spare)
             for title, share, spare in zip(titles, SHARES, (0, 2, 0, 3), strict=True)
         ),
     ]
@@ -179,7 +179,7 @@ def wait_text(seconds: float | None) -> str:
     return show_seconds(seconds) if seconds >= 1 else "0 s"
 
 
-def _of_failures(asked: Question) -> list[ValueColumn]:
+def _of_failures(asked: Question) -> list[_ValueColumn]:
     def interval(row: Mapping[str, Any], _: Mapping[str, Any]) -> str:
         return interval_in_per_cent(*wilson(row["failures"], row["ended"])) if row["ended"] else ""
 
@@ -188,34 +188,34 @@ def _of_failures(asked: Question) -> list[ValueColumn]:
 
     titles = ("Failed", "Time limit", "Node failed", "Out of memory")
     return [
-        ValueColumn("Ended", _number("ended")),
-        ValueColumn("Not well", _number("failures")),
-        ValueColumn("Part", part),
-        ValueColumn("95 %", interval, 2),
+        _ValueColumn("Ended", _number("ended")),
+        _ValueColumn("Not well", _number("failures")),
+        _ValueColumn("Part", part),
+        _ValueColumn("95 %", interval, 2),
         *(
-            ValueColumn(title, _number_or_blank(name), 1)
+            _ValueColumn(title, _number_or_blank(name), 1)
             for title, name in zip(titles, FAILED, strict=True)
         ),
-        ValueColumn(
+        _ValueColumn(
             f"{asked.unit.capitalize()} of these", lambda row, _: hours_text(row["seconds"]), 3
         ),
     ]
 
 
-def _of_energy(_: Question) -> list[ValueColumn]:
+def _of_energy(_: Question) -> list[_ValueColumn]:
     def known(part: str, whole: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], str]:
         return lambda row, _: in_per_cent(row[part] / row[whole]) if row[whole] else ""
 
     return [
-        ValueColumn("kWh", lambda row, _: f"{row['joules'] / JOULES_OF_KWH:,.1f}"),
-        ValueColumn("Share", _share("joules")),
-        ValueColumn("Jobs", _number("ended")),
-        ValueColumn("Known of jobs", known("known", "ended")),
-        ValueColumn("Of hours", known("seconds_known", "seconds")),
+        _ValueColumn("kWh", lambda row, _: f"{row['joules'] / JOULES_OF_KWH:,.1f}"),
+        _ValueColumn("Share", _share("joules")),
+        _ValueColumn("Jobs", _number("ended")),
+        _ValueColumn("Known of jobs", known("known", "ended")),
+        _ValueColumn("Of hours", known("seconds_known", "seconds")),
     ]
 
 
-_COLUMNS: Mapping[Measure, Callable[[Question], Sequence[ValueColumn]]] = {
+_COLUMNS: Mapping[Measure, Callable[[Question], Sequence[_ValueColumn]]] = {
     "hours": _of_hours,
     "jobs": _of_jobs,
     "users": _of_users,

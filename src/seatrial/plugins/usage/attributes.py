@@ -133,14 +133,14 @@ class Rule(NamedTuple):
         return {column for need in self.needs for column, _ in need}
 
 
-class Record(NamedTuple):
+class _Record(NamedTuple):
     """What ran in a job, as a site records it."""
 
     executables: tuple[str, ...]
     modules: tuple[str, ...]
 
 
-Records = Mapping[tuple[str, str], Record]
+Records = Mapping[tuple[str, str], _Record]
 """By machine ("": any) and job."""
 
 
@@ -308,13 +308,13 @@ class _Written(Struct, frozen=True):
 
 def read_records(paths: Iterable[Path]) -> Records:
     """Return what ran in each job. Raises UsageError with the line that is at fault."""
-    found: dict[tuple[str, str], list[Record]] = {}
+    found: dict[tuple[str, str], list[_Record]] = {}
     for path in paths:
         for written in _written(path):
-            made = Record(_listed(written.executable, "\n"), _listed(written.modules, None))
+            made = _Record(_listed(written.executable, "\n"), _listed(written.modules, None))
             found.setdefault((written.machine, str(written.job)), []).append(made)
     return {
-        key: Record(
+        key: _Record(
             tuple(dict.fromkeys(name for one in records for name in one.executables)),
             tuple(dict.fromkeys(name for one in records for name in one.modules)),
         )
@@ -633,7 +633,7 @@ def _recorded(jobs: Jobs, records: Records) -> dict[str, Words]:
     }
 
 
-def _with(column: Words, found: Mapping[int, Record], part: str) -> Words:
+def _with(column: Words, found: Mapping[int, _Record], part: str) -> Words:
     """Return a column with the words that records have in place of its own."""
     names = {name: place for place, name in enumerate(column.names)}
     codes = column.codes.copy()

@@ -225,7 +225,7 @@ class _OfMachine(NamedTuple):
     reasons: Words
 
 
-class Charges(NamedTuple):
+class _Charges(NamedTuple):
     """What jobs are charged, by what tells them apart."""
 
     machines: Sequence[str]
@@ -263,7 +263,7 @@ def charges_page(store: Store, asked: ChargeQuestion) -> Page:
     )
 
 
-def _charges(store: Store, asked: ChargeQuestion) -> Charges:
+def _charges(store: Store, asked: ChargeQuestion) -> _Charges:
     if asked.until and asked.since >= asked.until:
         raise UsageError("--since is not before --until; name an earlier time")
     machines = machines_with_jobs(store, asked.machine)
@@ -278,10 +278,10 @@ def _charges(store: Store, asked: ChargeQuestion) -> Charges:
     for name in machines:
         notes += [f"{gap.sentence}." for gap in gaps(store, name, asked.since, asked.until)]
     rows = ordered(sums, asked.by, asked.names)
-    return Charges(machines, rows, decimals, zone, _without(found), notes)
+    return _Charges(machines, rows, decimals, zone, _without(found), notes)
 
 
-def _charges_record(found: Charges, asked: ChargeQuestion, total: Sum) -> dict[str, Any]:
+def _charges_record(found: _Charges, asked: ChargeQuestion, total: Sum) -> dict[str, Any]:
     return {
         "machines": found.machines,
         "since": asked.since,
@@ -300,7 +300,7 @@ def _charges_record(found: Charges, asked: ChargeQuestion, total: Sum) -> dict[s
     }
 
 
-def _charges_lines(found: Charges, asked: ChargeQuestion) -> Iterator[Sequence[object]]:
+def _charges_lines(found: _Charges, asked: ChargeQuestion) -> Iterator[Sequence[object]]:
     yield *asked.by, "jobs", "core_seconds", "charge", "jobs_not_charged"
     for key, each in found.rows:
         charged = each.charge(found.decimals) or ""

@@ -17,7 +17,7 @@ from seatrial.hooks import load
 _HERE = "seatrial.plugins.usage"
 
 
-class SubCommand(NamedTuple):
+class _SubCommand(NamedTuple):
     """A command below a group."""
 
     #: What is typed behind the group.
@@ -29,40 +29,42 @@ class SubCommand(NamedTuple):
 
 
 IMPORTS = (
-    SubCommand(
+    _SubCommand(
         "sacct",
         f"{_HERE}.sources.sacct:command",
         "Slurm's accounting, or a saved output of sacct.",
     ),
-    SubCommand(
+    _SubCommand(
         "swf", f"{_HERE}.sources.swf:command", "A log in the Standard Workload Format (*.swf)."
     ),
-    SubCommand("csv", f"{_HERE}.sources.table:command", "A table of jobs of any tool."),
-    SubCommand("pbs", f"{_HERE}.sources.pbs:command", "An accounting log of PBS or Torque."),
-    SubCommand(
+    _SubCommand("csv", f"{_HERE}.sources.table:command", "A table of jobs of any tool."),
+    _SubCommand("pbs", f"{_HERE}.sources.pbs:command", "An accounting log of PBS or Torque."),
+    _SubCommand(
         "gridengine", f"{_HERE}.sources.gridengine:command", "The accounting of Grid Engine."
     ),
 )
 """``seatrial usage import``: the sources of jobs."""
 
 COMMANDS = (
-    SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
-    SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
-    SubCommand("report", f"{_HERE}.report_command:command", "Write a year as one file."),
-    SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
-    SubCommand("waits", f"{_HERE}.question_commands:waits", "Tell how long jobs like yours wait."),
-    SubCommand("share", f"{_HERE}.question_commands:share", "Tell the share above a size."),
-    SubCommand(
+    _SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
+    _SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
+    _SubCommand("report", f"{_HERE}.report_command:command", "Write a year as one file."),
+    _SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
+    _SubCommand("waits", f"{_HERE}.question_commands:waits", "Tell how long jobs like yours wait."),
+    _SubCommand("share", f"{_HERE}.question_commands:share", "Tell the share above a size."),
+    _SubCommand(
         "coverage", f"{_HERE}.question_commands:coverage", "Tell what a suite's tests stand for."
     ),
-    SubCommand("charges", f"{_HERE}.charge_commands:charges", "What jobs are charged, and why."),
-    SubCommand("incident", f"{_HERE}.charge_commands:incident", "Keep the incidents of machines."),
-    SubCommand("losses", f"{_HERE}.charge_commands:losses", "What incidents cost; refunds, texts."),
-    SubCommand(
+    _SubCommand("charges", f"{_HERE}.charge_commands:charges", "What jobs are charged, and why."),
+    _SubCommand("incident", f"{_HERE}.charge_commands:incident", "Keep the incidents of machines."),
+    _SubCommand(
+        "losses", f"{_HERE}.charge_commands:losses", "What incidents cost; refunds, texts."
+    ),
+    _SubCommand(
         "whatif", f"{_HERE}.whatif_command:command", "Tell how waits would change, by a replay."
     ),
-    SubCommand("keep", f"{_HERE}.removal:keep", "Remove the jobs whose time is over."),
-    SubCommand("forget", f"{_HERE}.removal:forget", "Remove the jobs of a user for good."),
+    _SubCommand("keep", f"{_HERE}.removal:keep", "Remove the jobs whose time is over."),
+    _SubCommand("forget", f"{_HERE}.removal:forget", "Remove the jobs of a user for good."),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 
@@ -70,12 +72,12 @@ QUESTION = "ask"
 """The sub-command whose name may be left out: ``usage --by size`` is ``usage ask --by size``."""
 
 
-class LazyGroup(click.Group):
+class _LazyGroup(click.Group):
     """A group whose commands are imported when they are called. ``default`` names the one that is
     called where none is named."""
 
     def __init__(
-        self, *args: Any, table: Sequence[SubCommand], default: str = "", **settings: Any
+        self, *args: Any, table: Sequence[_SubCommand], default: str = "", **settings: Any
     ) -> None:
         super().__init__(*args, **settings)
         self.table = {command.name: command for command in table}
@@ -108,7 +110,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(command.name, command.help) for command in self.table.values()])
 
 
-@click.group("usage", cls=LazyGroup, table=COMMANDS, default=QUESTION)
+@click.group("usage", cls=_LazyGroup, table=COMMANDS, default=QUESTION)
 def command() -> None:
     """Tell what others ran on a machine, whoever submitted it.
 
@@ -116,7 +118,7 @@ def command() -> None:
     """
 
 
-@click.group("import", cls=LazyGroup, table=IMPORTS)
+@click.group("import", cls=_LazyGroup, table=IMPORTS)
 def imports() -> None:
     """Bring in the jobs that others ran on a machine, from the batch system or from a file.
 

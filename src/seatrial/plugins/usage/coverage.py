@@ -49,7 +49,7 @@ from seatrial.units import in_per_cent, listed, show_share
 # ---- the share above a size ----------------------------------------------------------------------
 
 
-class ShareRow(NamedTuple):
+class _ShareRow(NamedTuple):
     """The hours of jobs with one word: of all, of those above the size, of unknown sizes."""
 
     word: str
@@ -64,13 +64,13 @@ class ShareRow(NamedTuple):
         return self.above / known if known else 0.0
 
 
-class ShareAnswer(NamedTuple):
+class _ShareAnswer(NamedTuple):
     """The shares above a size."""
 
     asked: Question
     size: Size
-    rows: list[ShareRow]
-    total: ShareRow
+    rows: list[_ShareRow]
+    total: _ShareRow
     since: int
     until: int
     notes: list[str]
@@ -79,7 +79,7 @@ class ShareAnswer(NamedTuple):
 def share_page(store: Store, asked: Question, context: Context, size: Size) -> Page:
     """Return the share of hours of jobs above a size, as a page. Raises UsageError if there are no
     jobs."""
-    found = share_above(store, asked, context, size)
+    found = _share_above(store, asked, context, size)
     name = asked.by[0]
     title = f"Hours of jobs above {size} by {name}"
     shown = found.rows if name == MONTH else found.rows[: asked.top]
@@ -121,7 +121,7 @@ def share_page(store: Store, asked: Question, context: Context, size: Size) -> P
     )
 
 
-def _share_chart(title: str, rows: Sequence[ShareRow], asked: Question) -> Chart:
+def _share_chart(title: str, rows: Sequence[_ShareRow], asked: Question) -> Chart:
     charted = [
         Bar(
             row.word,
@@ -134,7 +134,7 @@ def _share_chart(title: str, rows: Sequence[ShareRow], asked: Question) -> Chart
     return Chart(partial(drawn_bars, charted, title=title, parts=parts, unit=asked.unit))
 
 
-def share_above(store: Store, asked: Question, context: Context, size: Size) -> ShareAnswer:
+def _share_above(store: Store, asked: Question, context: Context, size: Size) -> _ShareAnswer:
     """Return the shares of hours of jobs of more than a size. Raises UsageError if there are no
     jobs."""
     if len(asked.by) != 1:
@@ -157,19 +157,19 @@ def share_above(store: Store, asked: Question, context: Context, size: Size) -> 
     )
     shown = shown_names(name, names, asked.names)
     rows = [
-        ShareRow(*row)
+        _ShareRow(*row)
         for row in zip(shown, all_.tolist(), above.tolist(), unknown.tolist(), strict=True)
         if row[1]
     ]
     if name != MONTH and not ATTRIBUTES[name].ordered:
         rows.sort(key=lambda row: (row.word == UNKNOWN, -row.seconds))
-    total = ShareRow("", *(int(column.sum()) for column in (all_, above, unknown)))
+    total = _ShareRow("", *(int(column.sum()) for column in (all_, above, unknown)))
     told_words = {} if name == MONTH else {name: told}
     notes = [*found.notes, *hints(found, asked, told_words)]
-    return ShareAnswer(asked, size, rows, total, found.since, found.until, notes)
+    return _ShareAnswer(asked, size, rows, total, found.since, found.until, notes)
 
 
-def _share_records(found: ShareAnswer, context: Context) -> dict[str, Any]:
+def _share_records(found: _ShareAnswer, context: Context) -> dict[str, Any]:
     return {
         "by": found.asked.by[0],
         "unit": found.asked.unit,
@@ -183,7 +183,7 @@ def _share_records(found: ShareAnswer, context: Context) -> dict[str, Any]:
     }
 
 
-def _share_record(row: ShareRow) -> dict[str, Any]:
+def _share_record(row: _ShareRow) -> dict[str, Any]:
     return {
         "seconds": row.seconds,
         "above": row.above,
@@ -192,7 +192,7 @@ def _share_record(row: ShareRow) -> dict[str, Any]:
     }
 
 
-def _share_lines(found: ShareAnswer) -> Iterable[Sequence[object]]:
+def _share_lines(found: _ShareAnswer) -> Iterable[Sequence[object]]:
     yield found.asked.by[0], "seconds", "above", "unknown", "share"
     for row in found.rows:
         yield row.word, row.seconds, row.above, row.unknown, row.share

@@ -115,7 +115,7 @@ def _name(machine: str, cluster: str) -> str:
 # ---- seatrial usage imports ----------------------------------------------------------------------
 
 
-class ImportSpan(Struct, frozen=True):
+class _ImportSpan(Struct, frozen=True):
     """A span that the imports of one source cover without a gap. Times are in s, ``asked`` (the
     latest) in ns."""
 
@@ -132,10 +132,10 @@ class ImportSpan(Struct, frozen=True):
     removed: int = 0
 
 
-def import_spans(rows: Sequence[StoredImport]) -> list[ImportSpan]:
+def _import_spans(rows: Sequence[StoredImport]) -> list[_ImportSpan]:
     """Return the spans that imports cover, those of one source that touch each other as one. Jobs
     that several imports brought are counted in each."""
-    spans: list[ImportSpan] = []
+    spans: list[_ImportSpan] = []
     for row in sorted(rows, key=lambda row: (row.machine, row.cluster, row.source, row.since)):
         same = spans[-1] if spans else None
         if (
@@ -143,11 +143,11 @@ def import_spans(rows: Sequence[StoredImport]) -> list[ImportSpan]:
             or (same.machine, same.cluster, same.source) != (row.machine, row.cluster, row.source)
             or row.since > same.until
         ):
-            same = ImportSpan(row.machine, row.cluster, row.source, row.since, row.until, 0)
+            same = _ImportSpan(row.machine, row.cluster, row.source, row.since, row.until, 0)
         else:
             spans.pop()
         spans.append(
-            ImportSpan(
+            _ImportSpan(
                 same.machine,
                 same.cluster,
                 same.source,
@@ -167,7 +167,7 @@ def import_spans(rows: Sequence[StoredImport]) -> list[ImportSpan]:
 def imports_page(store: Store, machine: str = "") -> Page:
     """Return what was imported: spans by machine and source, gaps, and files with faults."""
     rows = stored_imports(store, machine)
-    spans = import_spans([row for row in rows if not row.fault])
+    spans = _import_spans([row for row in rows if not row.fault])
     left = gaps(store, machine) if rows or not machine else []
     faults = [row.fault for row in rows if row.fault]
     parts: list[Part] = [Table.of(_SPANS, spans)]
@@ -211,7 +211,7 @@ _GAPS = (
 )
 
 
-def _lines(spans: Sequence[ImportSpan], left: Sequence[Gap]) -> Iterable[Sequence[object]]:
+def _lines(spans: Sequence[_ImportSpan], left: Sequence[Gap]) -> Iterable[Sequence[object]]:
     yield "kind", "machine", "cluster", "source", "since", "until", "jobs", "rejects"
     for span in spans:
         yield (

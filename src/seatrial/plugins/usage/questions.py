@@ -307,7 +307,7 @@ def pieces_of(jobs: Jobs, bounds: Ints) -> Pieces:
 # ---- what is asked by ----------------------------------------------------------------------------
 
 
-class Axis(NamedTuple):
+class _Axis(NamedTuple):
     """What rows are told apart by."""
 
     name: str
@@ -318,10 +318,10 @@ class Axis(NamedTuple):
     codes: SmallInts | None
 
 
-class Grid(NamedTuple):
+class _Grid(NamedTuple):
     """The cells of one or two axes: all pairs of their words."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[_Axis, ...]
     #: The bounds of months, in s; those of the span without months.
     bounds: Ints
 
@@ -343,19 +343,19 @@ class Grid(NamedTuple):
         return spans
 
 
-def _grid(found: Found, asked: Question, context: Context) -> Grid:
+def _grid(found: Found, asked: Question, context: Context) -> _Grid:
     bounds, months = np.array([found.since, found.until]), tuple[str, ...]()
     if MONTH in asked.by:
         bounds, months = month_starts(found.since, found.until, context.zone)
     axes = []
     for name in asked.by:
         if name == MONTH:
-            axes.append(Axis(MONTH, "Month", months, True, None))
+            axes.append(_Axis(MONTH, "Month", months, True, None))
             continue
         attribute = ATTRIBUTES[name]
         codes, names = words(name, found.jobs, context)
-        axes.append(Axis(name, attribute.title, names, attribute.ordered, codes))
-    grid = Grid(tuple(axes), bounds)
+        axes.append(_Axis(name, attribute.title, names, attribute.ordered, codes))
+    grid = _Grid(tuple(axes), bounds)
     if grid.size > MAX_CELLS:
         raise UsageError(
             f"--by {','.join(asked.by)}: {grid.size:,} rows at most; narrow it with --where"
@@ -379,7 +379,7 @@ def _distinct(cells: Ints, codes: Ints, number: int, size: int) -> Ints:
 # ---- what is asked of ----------------------------------------------------------------------------
 
 
-class Measured(NamedTuple):
+class _Measured(NamedTuple):
     """What each cell has, and all of them have together."""
 
     #: Whether a cell has anything.
@@ -409,7 +409,7 @@ def _counted(cells: Ints, size: int) -> Ints:
     return np.bincount(cells, minlength=size)
 
 
-def _hours(found: Found, asked: Question, grid: Grid) -> Measured:
+def _hours(found: Found, asked: Question, grid: _Grid) -> _Measured:
     pieces = pieces_of(found.jobs, grid.bounds)
     amounts = found.amounts(asked.unit)[pieces.places]
     cells = grid.cells(pieces.places, pieces.spans)
@@ -419,20 +419,20 @@ def _hours(found: Found, asked: Question, grid: Grid) -> Measured:
     jobs = _counted(started, grid.size)
     present = (seconds > 0) | (jobs > 0)
     total = {"seconds": int(seconds.sum()), "jobs": len(places)}
-    return Measured(present, {"seconds": seconds, "jobs": jobs}, total, "seconds")
+    return _Measured(present, {"seconds": seconds, "jobs": jobs}, total, "seconds")
 
 
-def _jobs(found: Found, asked: Question, grid: Grid) -> Measured:
+def _jobs(found: Found, asked: Question, grid: _Grid) -> _Measured:
     places = _started_within(found)
     cells = grid.cells(places, grid.spans_of(found.jobs.numbers["started"][places]))
     jobs = _counted(cells, grid.size)
     never = int(np.count_nonzero(found.jobs.numbers["started"] == NONE))
     if never:
         found.notes.append(f"{_are(never, 'job')} not counted: they have not started.")
-    return Measured(jobs > 0, {"jobs": jobs}, {"jobs": len(places)}, "jobs")
+    return _Measured(jobs > 0, {"jobs": jobs}, {"jobs": len(places)}, "jobs")
 
 
-def _users(found: Found, asked: Question, grid: Grid) -> Measured:
+def _users(found: Found, asked: Question, grid: _Grid) -> _Measured:
     pieces = pieces_of(found.jobs, grid.bounds)
     started = _started_within(found)
     places = np.concatenate([pieces.places, started])
@@ -451,10 +451,10 @@ def _users(found: Found, asked: Question, grid: Grid) -> Measured:
         grid.cells(started, grid.spans_of(found.jobs.numbers["started"][started])), grid.size
     )
     total = {"users": len(np.unique(of_job)), "jobs": len(started)}
-    return Measured((users > 0) | (jobs > 0), {"users": users, "jobs": jobs}, total, "users")
+    return _Measured((users > 0) | (jobs > 0), {"users": users, "jobs": jobs}, total, "users")
 
 
-def _waits(found: Found, asked: Question, grid: Grid) -> Measured:
+def _waits(found: Found, asked: Question, grid: _Grid) -> _Measured:
     waits = waits_of(found.jobs, found.known_until)
     found.notes.extend(notes_of(waits))
     inside = np.flatnonzero((waits.ready >= found.since) & (waits.ready < found.until))
@@ -475,7 +475,7 @@ def _waits(found: Found, asked: Question, grid: Grid) -> Measured:
     total = {"jobs": len(inside), "waiting": int(waiting.sum())} | {
         name: whole.quantile(share) for name, share in zip(names, SHARES, strict=True)
     }
-    return Measured(jobs > 0, {"jobs": jobs, "waiting": waiting, **values}, total, "jobs")
+    return _Measured(jobs > 0, {"jobs": jobs, "waiting": waiting, **values}, total, "jobs")
 
 
 def notes_of(waits: Waits) -> list[str]:
@@ -491,7 +491,7 @@ def notes_of(waits: Waits) -> list[str]:
     return notes
 
 
-def _failures(found: Found, asked: Question, grid: Grid) -> Measured:
+def _failures(found: Found, asked: Question, grid: _Grid) -> _Measured:
     jobs = found.jobs
     places = _ended_within(found)
     cells = grid.cells(places, grid.spans_of(jobs.numbers["ended"][places]))
@@ -507,10 +507,10 @@ def _failures(found: Found, asked: Question, grid: Grid) -> Measured:
     if unknown:
         found.notes.append(f"{_are(unknown, 'job')} in an unknown state: failed or not.")
     total = {name: int(column.sum()) for name, column in values.items()}
-    return Measured(values["ended"] > 0, values, total, "failures")
+    return _Measured(values["ended"] > 0, values, total, "failures")
 
 
-def _energy(found: Found, asked: Question, grid: Grid) -> Measured:
+def _energy(found: Found, asked: Question, grid: _Grid) -> _Measured:
     jobs = found.jobs
     places = _ended_within(found)
     cells = grid.cells(places, grid.spans_of(jobs.numbers["ended"][places]))
@@ -525,13 +525,13 @@ def _energy(found: Found, asked: Question, grid: Grid) -> Measured:
         "seconds_known": sums_of(cells[known], seconds[known], grid.size),
     }
     total = {name: int(column.sum()) for name, column in values.items()}
-    return Measured(values["ended"] > 0, values, total, "joules")
+    return _Measured(values["ended"] > 0, values, total, "joules")
 
 
 class _Kind(NamedTuple):
     """A kind of question."""
 
-    measure: Callable[[Found, Question, Grid], Measured]
+    measure: Callable[[Found, Question, _Grid], _Measured]
     #: The columns of jobs that it needs.
     needs: tuple[str, ...] = ()
 
@@ -600,7 +600,7 @@ def answer(store: Store, asked: Question, context: Context) -> Answer:
 
 
 def _rows(
-    grid: Grid, measured: Measured, asked: Question
+    grid: _Grid, measured: _Measured, asked: Question
 ) -> tuple[list[Row], tuple[tuple[str, ...], ...]]:
     """Return the rows that have anything, and the words of each axis, in the order of the words or
     by their main value; those of unknown words come last."""
@@ -629,7 +629,7 @@ def _rows(
     )
 
 
-def _ranked(axis: Axis, codes: Indices, main: Ints | Floats) -> Indices:
+def _ranked(axis: _Axis, codes: Indices, main: Ints | Floats) -> Indices:
     """Return the codes of an axis in the order of its rows."""
     sums = np.bincount(codes, weights=main, minlength=len(axis.names))
     unknown = np.array([name == UNKNOWN for name in axis.names])

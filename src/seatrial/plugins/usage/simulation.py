@@ -122,7 +122,7 @@ def in_c(program: Path, ordered: Workload, backfill: Backfill) -> Ints:
 # ---- the same in Python ------------------------------------------------------------------------
 
 
-class Moment(Struct):
+class _Moment(Struct):
     """A time ahead that starts must leave room for."""
 
     time: int
@@ -141,7 +141,7 @@ class _Machine:
         self.holding: list[tuple[int, int]] = []  # (end of its limit, job), in order
         self.used = 0
         self.free = 0
-        self.checks: list[Moment] = []
+        self.checks: list[_Moment] = []
         for job, started in enumerate(self.started):
             if started >= 0:
                 self.begin(job, started)
@@ -182,13 +182,13 @@ class _Machine:
         """Return how many units are closed; UNFORESEEN in such a closure."""
         return next((each.units for each in self.closures if each.begin <= time < each.end), 0)
 
-    def _closures_after(self, now: int) -> Iterator[Moment]:
+    def _closures_after(self, now: int) -> Iterator[_Moment]:
         """Yield the begins of closures to come that are known, with the room that they leave."""
         for closure in self.closures:
             if closure.begin > now and closure.units != UNFORESEEN:
                 first = bisect_left(self.holding, (closure.begin + 1, 0))
                 across = sum(self.units[job] for _, job in self.holding[first:])
-                yield Moment(closure.begin, self.total - closure.units - across)
+                yield _Moment(closure.begin, self.total - closure.units - across)
 
     def _fits(self, now: int, job: int) -> bool:
         need, until = self.units[job], now + self.limit[job]
@@ -219,7 +219,7 @@ class _Machine:
             for check in self.checks:
                 if time <= check.time < time + limit:
                     check.room -= need
-            self.checks.append(Moment(time, left))
+            self.checks.append(_Moment(time, left))
             return
 
 

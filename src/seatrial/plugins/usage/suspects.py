@@ -44,7 +44,7 @@ SHORTEST_GAP_S = 300
 """Since an import some time has always passed."""
 
 
-class Span(NamedTuple):
+class _Span(NamedTuple):
     """A span of time in s; without ``until``: up to now."""
 
     since: int
@@ -55,7 +55,7 @@ class Span(NamedTuple):
         return f"{minute(self.since)} to {minute(self.until) if self.until else 'now'}"
 
 
-def parse_span(text: str) -> Span:
+def _parse_span(text: str) -> _Span:
     """Return the span of ``14d``, ``2026-11-01`` (up to now) or ``2026-11-01..2026-11-15``. Raises
     UsageError."""
     start, dots, end = text.partition("..")
@@ -67,14 +67,14 @@ def parse_span(text: str) -> Span:
         raise UsageError(f"--jobs {text}: {error}; {remedy}") from None
     if since >= (until or time.time()):
         raise UsageError(f"--jobs {text}: it begins after its end; write the earlier time first")
-    return Span(max(since, 0), until)
+    return _Span(max(since, 0), until)
 
 
 def accuse(store: Store, machine: str, text: str, by_runs: Mapping[str, Collection[str]]) -> Page:
     """Return which nodes are accused by the jobs of everybody that ended in a span; without a
     machine: of each of which jobs were imported. ``by_runs``: the nodes of each machine that runs
     of trials accuse, which are marked. Raises UsageError."""
-    span = parse_span(text)
+    span = _parse_span(text)
     known = machines_in(store)
     names = [name_of_machine(machine)] if machine else known
     if not names or not set(names) <= set(known):
@@ -96,7 +96,7 @@ def accuse(store: Store, machine: str, text: str, by_runs: Mapping[str, Collecti
 
 
 class _Judged(NamedTuple):
-    span: Span
+    span: _Span
     jobs: Jobs
     evidence: Evidence
     answer: JobSuspects
@@ -105,7 +105,7 @@ class _Judged(NamedTuple):
     described: bool
 
 
-def _judged(store: Store, machine: str, span: Span, given: str) -> _Judged:
+def _judged(store: Store, machine: str, span: _Span, given: str) -> _Judged:
     """Return what the jobs of a machine, which was given by this name or file, say."""
     jobs = read_jobs(store, Chosen(machine=machine, since=span.since, until=span.until), COLUMNS)
     ended = jobs.numbers["ended"]

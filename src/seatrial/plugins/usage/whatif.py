@@ -204,14 +204,14 @@ FEW_JOBS = 30
 """With fewer jobs or blocks it is not known how far the replay is off."""
 
 
-class Waits(NamedTuple):
+class _Waits(NamedTuple):
     """Waits of jobs in one or more courses, shape (courses, n), and when the jobs were eligible."""
 
     seconds: Ints
     times: Ints
 
-    def only(self, chosen: Bools) -> Waits:
-        return Waits(self.seconds[:, chosen], self.times[chosen])
+    def only(self, chosen: Bools) -> _Waits:
+        return _Waits(self.seconds[:, chosen], self.times[chosen])
 
 
 def quantities(seconds: Ints) -> Floats:
@@ -260,7 +260,7 @@ class _Error(NamedTuple):
     offset: Floats
 
 
-def _error(actual: Waits, replayed: Waits, length: int, drawn: int = 0) -> _Error | None:
+def _error(actual: _Waits, replayed: _Waits, length: int, drawn: int = 0) -> _Error | None:
     """Return how far the replay is off for some jobs; None if they are too few. ``drawn``: for a
     time of so many blocks, in place of all."""
     if len(actual.times) < FEW_JOBS:
@@ -274,7 +274,7 @@ def _error(actual: Waits, replayed: Waits, length: int, drawn: int = 0) -> _Erro
     return _Error(np.max(np.abs([low, high, offset]), axis=0), np.abs(offset))
 
 
-def _off(actual: Waits, replayed: Waits, errors: Sequence[_Error | None]) -> dict[Quantity, Off]:
+def _off(actual: _Waits, replayed: _Waits, errors: Sequence[_Error | None]) -> dict[Quantity, Off]:
     """Return quantities as they were and replayed. ``errors``: of all replays that they rest on;
     they add."""
     was, again = quantities(actual.seconds).tolist(), quantities(replayed.seconds).tolist()
@@ -292,7 +292,7 @@ def _off(actual: Waits, replayed: Waits, errors: Sequence[_Error | None]) -> dic
 
 
 def _effects(
-    off: Mapping[Quantity, Off], before: Waits, after: Waits, length: int, as_it_was: bool
+    off: Mapping[Quantity, Off], before: _Waits, after: _Waits, length: int, as_it_was: bool
 ) -> dict[Quantity, Effect]:
     """Return what a change does to quantities, where that is larger than the replay's error.
     ``as_it_was``: what is asked for is how the machine is replayed already."""
@@ -360,7 +360,7 @@ STARTS = 600_000
 """Jobs that are started in all courses of a replay, about."""
 
 
-class Side(NamedTuple):
+class _Side(NamedTuple):
     """A machine, with the replay of what was: starts of shape (courses, n)."""
 
     record: Record
@@ -377,12 +377,12 @@ class Side(NamedTuple):
         are: Bools = self.times >= self.fit.half
         return are
 
-    def waits(self, chosen: Bools, starts: Ints | None = None) -> Waits:
+    def waits(self, chosen: Bools, starts: Ints | None = None) -> _Waits:
         """Return waits of jobs, of the replay of what was or of other starts."""
         given = self.starts if starts is None else starts
-        return Waits(given - self.times, self.times).only(chosen)
+        return _Waits(given - self.times, self.times).only(chosen)
 
-    def actual(self, chosen: Bools) -> Waits:
+    def actual(self, chosen: Bools) -> _Waits:
         return self.waits(chosen, self.record.starts[None, :])
 
     def error(self, chosen: Bools, length: int, drawn: int = 0) -> _Error | None:
@@ -391,7 +391,7 @@ class Side(NamedTuple):
         return _error(self.actual(those), self.waits(those), length, drawn)
 
 
-def _sides(store: Store, question: Question, context: Context) -> list[Side]:
+def _sides(store: Store, question: Question, context: Context) -> list[_Side]:
     """Return the machine of a question, and the one to which jobs are moved."""
     names = [question.machine, *([question.to] if question.to else [])]
     jobs = {name: _jobs(store, question, name, context) for name in names}
@@ -411,7 +411,7 @@ def _sides(store: Store, question: Question, context: Context) -> list[Side]:
     courses = min(MOST_COURSES, max(LEAST_COURSES, STARTS // most))
     fits = [fitted(record) for record in records]
     return [
-        Side(record, fit, replays(record.load, fit.policy, courses))
+        _Side(record, fit, replays(record.load, fit.policy, courses))
         for record, fit in zip(records, fits, strict=True)
     ]
 
@@ -466,7 +466,7 @@ def _span(jobs: Jobs) -> tuple[int, int]:
 # ---- changes of one machine --------------------------------------------------------------------
 
 
-def _changed_policy(question: Question, side: Side) -> Policy:
+def _changed_policy(question: Question, side: _Side) -> Policy:
     record, policy = side.record, side.fit.policy
     add = _in_units(question.add, question.add_unit, record)
     policy = replace(policy, total=policy.total + add)
@@ -517,7 +517,7 @@ def with_drains(closures: Sequence[Closure], drains: Sequence[Closure]) -> tuple
     return tuple(found)
 
 
-def _drained(question: Question, side: Side, total: int) -> tuple[Closure, ...]:
+def _drained(question: Question, side: _Side, total: int) -> tuple[Closure, ...]:
     """Return the closures of a machine with the drains that are asked for."""
     record = side.record
     drains = []
@@ -542,7 +542,7 @@ class _Change(NamedTuple):
     starts: Ints
 
 
-def _restarted(side: Side, stays: Bools, policy: Policy, closures: tuple[Closure, ...]) -> _Change:
+def _restarted(side: _Side, stays: Bools, policy: Policy, closures: tuple[Closure, ...]) -> _Change:
     """Return the machine with its jobs that stay."""
     load = side.record.load.only(stays)
     load = replace(load, work=replace(load.work, closures=closures))
@@ -554,14 +554,14 @@ def _restarted(side: Side, stays: Bools, policy: Policy, closures: tuple[Closure
 # ---- jobs that are moved -----------------------------------------------------------------------
 
 
-class Speed(NamedTuple):
+class _Speed(NamedTuple):
     """How many times as fast jobs run on another machine, and who says so."""
 
     factor: float
     told_by: str
 
 
-def speed_by_runs(store: Store, application: str, here: str, there: str) -> Speed | None:
+def _speed_by_runs(store: Store, application: str, here: str, there: str) -> _Speed | None:
     """Return the geometric mean, over the cases of an application that passed on both machines, of
     how many times as fast they ran there: by medians of the best toolchain. None if no case ran on
     both."""
@@ -571,7 +571,7 @@ def speed_by_runs(store: Store, application: str, here: str, there: str) -> Spee
         return None
     logs = [log(of_machine[0][case] / of_machine[1][case]) for case in both]
     factor = exp(fmean(logs))
-    return Speed(
+    return _Speed(
         factor,
         f"they run {factor:.3g} times as fast on {there}, by {count(len(both), 'case')} of "
         f"{application} that passed on both machines ({listed(both, 3)}); --speed says otherwise",
@@ -590,26 +590,26 @@ def _medians(store: Store, application: str, machine: str) -> dict[str, float]:
     return {case: min(map(median, by_name.values())) for case, by_name in times.items()}
 
 
-def _speed(store: Store, question: Question) -> Speed:
+def _speed(store: Store, question: Question) -> _Speed:
     """Return the speed that is asked for; else that of runs of the one application that is moved;
     else 1."""
     there = question.to
     if question.speed is not None:
-        return Speed(question.speed, f"they run {question.speed:g} times as fast on {there}")
+        return _Speed(question.speed, f"they run {question.speed:g} times as fast on {there}")
     moved = [parse_condition(text, MOVE) for text in question.move]
     names = [name for each in moved if each.attribute == "application" for name in each.values]
     if len(names) == 1 and not any(each.negated for each in moved):
-        found = speed_by_runs(store, names[0], question.machine, there)
+        found = _speed_by_runs(store, names[0], question.machine, there)
         if found is not None:
             return found
-    return Speed(
+    return _Speed(
         1.0,
         f"they are taken to run as long on {there}: no test of theirs ran on both machines; "
         "--speed says otherwise",
     )
 
 
-def _movable(question: Question, side: Side, context: Context) -> Bools:
+def _movable(question: Question, side: _Side, context: Context) -> Bools:
     """Return the jobs that are to be moved. Raises UsageError if there are none."""
     record = side.record
     chosen = matching(record.jobs, question.move, context, MOVE) & record.counted
@@ -621,7 +621,7 @@ def _movable(question: Question, side: Side, context: Context) -> Bools:
     return chosen
 
 
-def _on_target(speed: float, source: Side, target: Side, chosen: Bools) -> Load:
+def _on_target(speed: float, source: _Side, target: _Side, chosen: Bools) -> Load:
     """Return the jobs as they would be on the other machine: as many cores on its nodes, and times
     by the speed. They go to the queue that most of its jobs of the size use."""
     there, here = target.record, source.record
@@ -703,7 +703,7 @@ def _block_length(record: Record) -> int:
     return WEEK if record.until - record.since >= MANY_DAYS * DAY else DAY
 
 
-def _on_its_own(question: Question, side: Side, remarks: list[str], length: int) -> Answer:
+def _on_its_own(question: Question, side: _Side, remarks: list[str], length: int) -> Answer:
     """Return what a change of one machine would do."""
     record = side.record
     policy = _changed_policy(question, side)
@@ -731,7 +731,9 @@ AFTERWARDS = 2
 """So many times its length a drain is felt after its end, at most."""
 
 
-def _around_drains(question: Question, side: Side, counted: Bools, starts: Ints) -> Iterator[Group]:
+def _around_drains(
+    question: Question, side: _Side, counted: Bools, starts: Ints
+) -> Iterator[Group]:
     """Yield the jobs that a drain may hold up: those that are eligible at most a usual time limit
     before it, in it, or for some time afterwards. How far the replay is off is told of so many days
     of the second half."""
@@ -761,7 +763,7 @@ def _by_size(record: Record, counted: Bools) -> Iterator[tuple[str, Bools]]:
 
 def _group(
     title: str,
-    side: Side,
+    side: _Side,
     chosen: Bools,
     starts: Ints,
     errors: Sequence[_Error | None],
@@ -780,8 +782,8 @@ def _group(
 
 def _moved(
     question: Question,
-    source: Side,
-    target: Side,
+    source: _Side,
+    target: _Side,
     move: tuple[Bools, Load],
     remarks: list[str],
     length: int,
@@ -839,7 +841,7 @@ def _moved(
     )
 
 
-def _like(target: Side, units: Ints) -> Bools:
+def _like(target: _Side, units: Ints) -> Bools:
     """Return the jobs of the target that are as large as those that come; all if these are few."""
     low, high = np.quantile(units, [0.05, 0.95])
     own = target.record.load.work.units
@@ -847,7 +849,7 @@ def _like(target: Side, units: Ints) -> Bools:
     return like if (like & target.late).sum() >= FEW_JOBS else target.record.counted
 
 
-def _unfit(here: Record, unfit: Bools, there: Side, total: int, what: str) -> Iterator[str]:
+def _unfit(here: Record, unfit: Bools, there: _Side, total: int, what: str) -> Iterator[str]:
     """Yield which jobs are larger than a machine, and what becomes of them."""
     if unfit.any():
         codes, names = here.jobs.words["job"]
@@ -859,7 +861,7 @@ def _unfit(here: Record, unfit: Bools, there: Side, total: int, what: str) -> It
         )
 
 
-def _beside(source: Side, target: Side, coming: Load) -> Iterator[str]:
+def _beside(source: _Side, target: _Side, coming: Load) -> Iterator[str]:
     """Yield what is assumed of jobs on another machine, and what speaks against it."""
     here, there = source.record, target.record
     if here.per_node and there.per_node and here.per_node != there.per_node:
@@ -888,7 +890,7 @@ def _memory_of_core(record: Record) -> float:
     return min((group.memory.bytes / group.cores for group in groups), default=0.0)
 
 
-def _calibration(side: Side, length: int) -> Calibration:
+def _calibration(side: _Side, length: int) -> Calibration:
     record = side.record
     groups = [
         Judged(
@@ -914,7 +916,7 @@ def _calibration(side: Side, length: int) -> Calibration:
     )
 
 
-def _use(side: Side, starts: Ints, total: int, more: tuple[Load, Ints] | None = None) -> Use:
+def _use(side: _Side, starts: Ints, total: int, more: tuple[Load, Ints] | None = None) -> Use:
     """Return the use of a machine; ``more``: jobs that come to it, with their starts."""
     record = side.record
     before = side.fit.policy.total
@@ -950,7 +952,7 @@ def _held(load: Load, starts: Ints, record: Record) -> float:
     return float(held.sum()) / len(starts)
 
 
-def _hours(source: Side, target: Side, chosen: Bools, coming: Load) -> Moved:
+def _hours(source: _Side, target: _Side, chosen: Bools, coming: Load) -> Moved:
     """Return the hours of the moved jobs on both machines."""
     here, there = source.record, target.record
     cores = all(each.unit == "cores" or each.per_node for each in (here, there))

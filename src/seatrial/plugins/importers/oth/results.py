@@ -56,7 +56,7 @@ STATUS_TABLE_LIMIT = 256 << 20
 COLUMNS = 8
 
 
-class StatusRow(NamedTuple):
+class _StatusRow(NamedTuple):
     """A row, with its line; ``tag`` is that of its launch."""
 
     line: int
@@ -68,7 +68,7 @@ class StatusRow(NamedTuple):
     check: str
 
 
-def read_status_table(status: Path) -> tuple[dict[str, StatusRow], list[ImportNote]]:
+def _read_status_table(status: Path) -> tuple[dict[str, _StatusRow], list[ImportNote]]:
     """Return the rows by the ids of runs, and notes on lines that are none."""
     path = status / FILE
     try:
@@ -77,7 +77,7 @@ def read_status_table(status: Path) -> tuple[dict[str, StatusRow], list[ImportNo
         return {}, []
     except (Unreadable, TooLarge) as error:
         return {}, [ImportNote(path, 0, f"cannot be read: {error}")]
-    rows: dict[str, StatusRow] = {}
+    rows: dict[str, _StatusRow] = {}
     notes = []
     for line, written in enumerate(text.splitlines(), 1):
         words = written.split()
@@ -88,7 +88,7 @@ def read_status_table(status: Path) -> tuple[dict[str, StatusRow], list[ImportNo
             notes.append(ImportNote(path, line, f"the row {what}: left out"))
             continue
         start, launch, number, _, job, *results = words
-        rows[number] = StatusRow(line, start, launch.partition("/")[0], job, *results)
+        rows[number] = _StatusRow(line, start, launch.partition("/")[0], job, *results)
     return rows, notes
 
 
@@ -115,7 +115,7 @@ _UNUSED_BESIDE = {_STARTED: _BUILD, _SUBMITTED: _QUEUED}  # not read if the othe
 _QUARTER_NS = 900 * SECOND_NS  # zones differ by multiples of it
 
 
-class OthEvent(NamedTuple):
+class _OthEvent(NamedTuple):
     """An event of the harness: its time as if it were UTC (ns), its value, its other members."""
 
     time: int
@@ -189,7 +189,7 @@ class _TestReader:
         self._test = f"{folder.parent.name}/{folder.name}"
 
     def read(self) -> None:
-        rows, notes = read_status_table(Path(self._status))
+        rows, notes = _read_status_table(Path(self._status))
         self._found.notes += notes
         in_status, in_archive = _folders(self._status), _folders(self._archive)
         for number in sorted(in_status | rows.keys()):
@@ -206,7 +206,7 @@ class _TestReader:
     # ---- by its events --------------------------------------------------------------------
 
     def _run_of_events(
-        self, number: str, archived: bool, row: StatusRow | None
+        self, number: str, archived: bool, row: _StatusRow | None
     ) -> ImportedRun | None:
         where = f"{self._status}/{number}"
         events = self._events(where)
@@ -245,7 +245,7 @@ class _TestReader:
             self._found.notes += read_archive(Path(run.path), run, _CHECKED in events)
         return run
 
-    def _lost(self, where: str, last: OthEvent, time: int) -> tuple[int, str] | None:
+    def _lost(self, where: str, last: _OthEvent, time: int) -> tuple[int, str] | None:
         """Return the code and the reason of a run without an end; None if it may still run."""
         if self._now - time < MAY_RUN_NS:
             self._note(where, "its last event is less than two days old; it may run: left out")
@@ -254,9 +254,9 @@ class _TestReader:
         name = last.member("event_name") or "unknown"
         return codes.LOST.number, f"the harness recorded no end; its last event is {name}"
 
-    def _events(self, where: str) -> dict[str, OthEvent]:
+    def _events(self, where: str) -> dict[str, _OthEvent]:
         """Return the events of a run by their numbers."""
-        events: dict[str, OthEvent] = {}
+        events: dict[str, _OthEvent] = {}
         partial = []
         files = self._event_files(where)
         for number, match in files.items():
@@ -290,7 +290,7 @@ class _TestReader:
 
     # ---- by its row -----------------------------------------------------------------------
 
-    def _run_of_row(self, number: str, row: StatusRow) -> ImportedRun | None:
+    def _run_of_row(self, number: str, row: _StatusRow) -> ImportedRun | None:
         """Return the run of a row of the status file, of which nothing else is left."""
         place = f"{self._status}/rgt_status.txt:{row.line}"
         path = Path(self._status, "rgt_status.txt")
@@ -353,7 +353,7 @@ def _folders(path: str) -> set[str]:
     return set()
 
 
-def _event(path: str) -> OthEvent:
+def _event(path: str) -> _OthEvent:
     """Return the event in a file. Raises OSError and ValueError."""
     descriptor = open_descriptor(path, os.O_RDONLY)
     try:
@@ -363,7 +363,7 @@ def _event(path: str) -> OthEvent:
     if not data.strip():
         raise ValueError("it is empty")
     written, *others = data.decode(errors="replace").split("\t")
-    return OthEvent(_time(written), others[0].strip() if others else "", others[1:])
+    return _OthEvent(_time(written), others[0].strip() if others else "", others[1:])
 
 
 def _time(text: str) -> int:
@@ -393,7 +393,7 @@ def _zone_shift(number: str, first: int) -> int | None:
     return -ahead if abs(ahead) <= MAX_ZONE_NS else None
 
 
-def _verdict(events: dict[str, OthEvent]) -> tuple[int, str] | None:
+def _verdict(events: dict[str, _OthEvent]) -> tuple[int, str] | None:
     names = (_BUILT, _SUBMITTED, _CHECKED)
     return _verdict_of(*(events[name].value if name in events else "" for name in names))
 
@@ -425,14 +425,14 @@ def _first_time(number: str, times: Collection[int]) -> int:
     return min(_launch(number) or min(times), *times)
 
 
-def _cause(code: int, events: Mapping[str, OthEvent]) -> str:
+def _cause(code: int, events: Mapping[str, _OthEvent]) -> str:
     """Return the cause that the check of a run named; "" for a run that passed."""
     if code == codes.PASS.number or _CHECKED not in events:
         return ""
     return events[_CHECKED].member("check_alias")
 
 
-def _job_id(events: Mapping[str, OthEvent], row: StatusRow | None) -> str:
+def _job_id(events: Mapping[str, _OthEvent], row: _StatusRow | None) -> str:
     """Return the id of a run's job by its events, or else by its row; "" if neither has it."""
     text = events[_QUEUED].value if _QUEUED in events else row.job if row else ""
     return "" if text in NO_VALUE else text

@@ -464,7 +464,7 @@ _SKIPS = ("skip", "skip_if")
 _MUTE = ("print", "getlogger", "log", "logger", "logging", "warnings", "self.logger")
 
 
-class Closure:
+class _Closure:
     """A function or lambda within a function; it can be called with values."""
 
     def __init__(self, frame: "Frame", node: ast.FunctionDef | ast.Lambda) -> None:
@@ -563,7 +563,7 @@ class Frame:
     def _define(self, node: ast.FunctionDef) -> None:
         """Bind a function within a function; those of a class are its methods."""
         if not self._is_class:
-            self._names[node.name] = Closure(self, node)
+            self._names[node.name] = _Closure(self, node)
 
     def inner(self, names: Mapping[str, Any]) -> "Frame":
         """Return a frame that also knows some other names."""
@@ -935,8 +935,8 @@ class Frame:
             return of[slice(*limits)]
         return of[self._certain(node, self.value_of(node.slice))]
 
-    def _lambda(self, node: ast.Lambda) -> Closure:
-        return Closure(self, node)
+    def _lambda(self, node: ast.Lambda) -> _Closure:
+        return _Closure(self, node)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Any:
         values = [frame.value_of(node.elt) for frame in self._each(node.generators)]
@@ -1002,7 +1002,7 @@ class Frame:
                 return of  # its instance has the same attributes
             case FunctionOf() as function, _:
                 return self._called(node, function, arguments, named)
-            case None, ast.Name(id=known) if isinstance(self._names.get(known), Closure):
+            case None, ast.Name(id=known) if isinstance(self._names.get(known), _Closure):
                 return self._names[known](*arguments, **named)
             case None, ast.Attribute() as method:
                 return self._of_value(node, method, arguments, named)

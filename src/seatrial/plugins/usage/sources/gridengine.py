@@ -78,7 +78,7 @@ _MEMORY = re.compile(r"\b[hs]_(vmem|rss|data)=")
 _NO_TIMES = "rescheduled; Grid Engine does not tell when that attempt ran, it counts no hours"
 
 
-class Record(NamedTuple):
+class _Record(NamedTuple):
     """What is read of a record."""
 
     queue: str
@@ -101,7 +101,7 @@ class Record(NamedTuple):
     pe_task: str
 
 
-class Tasks(Struct, array_like=True):
+class _Tasks(Struct, array_like=True):
     """What tasks of a parallel job, which have records before its own, tell of it."""
 
     hosts: dict[str, None]
@@ -130,26 +130,26 @@ class Accounts:
         self.attempts = cursor.attempts
         self.first = 0
         self.last = cursor.until
-        self._tasks: dict[tuple[str, int], Tasks] = {}
+        self._tasks: dict[tuple[str, int], _Tasks] = {}
 
     def job(self, line: str) -> UserJob | None:
         """Return the job of a record, if it is one of a job. Raises ValueError."""
         record = _record(line)
         key = (record.job, record.task)
         if record.pe_task not in ("NONE", ""):
-            tasks = self._tasks.setdefault(key, Tasks({}))
+            tasks = self._tasks.setdefault(key, _Tasks({}))
             tasks.hosts[record.host] = None
             tasks.cpu += record.cpu
             return None
         if not record.submitted and FAILURES.get(record.failed, ("",))[0] == "requeued":
             self.rejects.note(_NO_TIMES)
             return None
-        job = self._job(record, self._tasks.pop(key, Tasks({})))
+        job = self._job(record, self._tasks.pop(key, _Tasks({})))
         ended = job.ended or job.submitted
         self.first, self.last = min(self.first or ended, ended), max(self.last, ended)
         return job
 
-    def _job(self, record: Record, tasks: Tasks) -> UserJob:
+    def _job(self, record: _Record, tasks: _Tasks) -> UserJob:
         started = record.started or None
         ended = record.ended or record.started or record.submitted
         if not record.submitted:
@@ -185,7 +185,7 @@ class Accounts:
             reason=reason,
         )
 
-    def _nodes(self, record: Record, tasks: Tasks) -> int:
+    def _nodes(self, record: _Record, tasks: _Tasks) -> int:
         """Return how many nodes a job had; 0 where neither its records nor the allocation rule of
         its environment tell that."""
         rule = self.parallel.get(record.pe, "")
@@ -195,7 +195,7 @@ class Accounts:
             return -(-record.slots // rule)
         return len(tasks.hosts) if len(tasks.hosts) > 1 else 0
 
-    def _attempt(self, record: Record, state: JobState) -> int:
+    def _attempt(self, record: _Record, state: JobState) -> int:
         key = f"{record.job}.{record.task}@{record.submitted}"
         attempt = self.attempts.get(key, 0)
         if state == "requeued":
@@ -208,7 +208,7 @@ class Accounts:
 # ---- records -------------------------------------------------------------------------------------
 
 
-def _record(line: str) -> Record:
+def _record(line: str) -> _Record:
     """Return what is read of a line. Raises ValueError."""
     fields = line.split(":")
     if len(fields) < _LEAST_FIELDS:
@@ -220,7 +220,7 @@ def _record(line: str) -> Record:
     submitted, started, ended = (each // 1000 if univa else each for each in times)
     if max(submitted, started, ended) > LATEST:
         raise ValueError(f"{max(times)} is no time")
-    return Record(
+    return _Record(
         queue=fields[0],
         host=fields[1].partition(".")[0],
         owner=fields[3],
@@ -265,7 +265,7 @@ def _limit(category: str) -> int | None:
     return seconds or None
 
 
-def _state(record: Record, *, overdue: bool) -> tuple[JobState, str]:
+def _state(record: _Record, *, overdue: bool) -> tuple[JobState, str]:
     """Return how a job ended, and why. The accounting does not tell one that ``qdel`` ended from
     one that a limit ended; that it reached its limit does."""
     if record.failed in (LIMIT, *BY_SIGNAL):
@@ -275,7 +275,7 @@ def _state(record: Record, *, overdue: bool) -> tuple[JobState, str]:
     return ("failed" if record.exit_status else "completed"), ""
 
 
-def _ended_by_signal(record: Record, *, overdue: bool) -> tuple[JobState, str]:
+def _ended_by_signal(record: _Record, *, overdue: bool) -> tuple[JobState, str]:
     if overdue:
         return "timeout", ""
     if record.failed == LIMIT:
@@ -287,7 +287,7 @@ def _ended_by_signal(record: Record, *, overdue: bool) -> tuple[JobState, str]:
 # ---- the file as a source ------------------------------------------------------------------------
 
 
-class AccountingFile:
+class _AccountingFile:
     """The file and those that it was rotated to, as a source."""
 
     name = "gridengine"
@@ -374,4 +374,4 @@ def command(folders: Folders, path: Path, **chosen: Any) -> int:
     """
     machine = machine_of(chosen["machine"] or "")
     settings = getattr(machine, "gridengine", None)  # there is none without that plug-in
-    return bring_in(folders, AccountingFile(path, getattr(settings, "parallel", {})), **chosen)
+    return bring_in(folders, _AccountingFile(path, getattr(settings, "parallel", {})), **chosen)

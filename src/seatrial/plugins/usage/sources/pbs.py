@@ -512,7 +512,7 @@ def _codes(fields: dict[str, str]) -> dict[int, tuple[JobState, str]]:
 # ---- the log as a source -------------------------------------------------------------------------
 
 
-class PbsLog:
+class _PbsLog:
     """The files of a log, as a source."""
 
     name = "pbs"
@@ -615,4 +615,4 @@ def command(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: A
     seatrial usage import pbs /var/spool/pbs/server_priv/accounting -m frost
     seatrial usage import pbs 20260131.gz -m frost
     """
-    return bring_in(folders, PbsLog(path, timezone), **chosen)
+    return bring_in(folders, _PbsLog(path, timezone), **chosen)

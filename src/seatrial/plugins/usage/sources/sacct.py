@@ -184,7 +184,7 @@ class Commands:
         return self.text(*line).strip() in ("Administrator", "Operator")
 
 
-class Window(NamedTuple):
+class _Window(NamedTuple):
     """A span of time, in s; its end is excluded."""
 
     since: int
@@ -203,7 +203,7 @@ class Window(NamedTuple):
         return f"{since} to {until}"
 
 
-class Options(NamedTuple):
+class _Options(NamedTuple):
     """How records become jobs."""
 
     cluster: str
@@ -222,12 +222,12 @@ class Options(NamedTuple):
             yield job
 
 
-class Sacct:
+class _Sacct:
     """The accounting of a cluster, as a source."""
 
     name = "sacct"
 
-    def __init__(self, commands: Commands, options: Options) -> None:
+    def __init__(self, commands: Commands, options: _Options) -> None:
         self.commands = commands
         self.options = options
         self.cluster = options.cluster
@@ -242,7 +242,7 @@ class Sacct:
         until = min(ask.until or now, now)
         since = _start(ask)
         if since >= until:
-            raise UsageError(f"nothing to ask for: {Window(until, since)} has not passed yet")
+            raise UsageError(f"nothing to ask for: {_Window(until, since)} has not passed yet")
         self.commands.require_all_jobs()
         self.commands.require_no_backlog()
         self._fields = self.commands.fields()
@@ -258,21 +258,21 @@ class Sacct:
                     yield self._batch(ask, answers, window, origin, rejects)
         yield from self._later(ask, until, rejects)
 
-    def _windows(self, since: int, until: int) -> Iterator[tuple[Window, Answers]]:
+    def _windows(self, since: int, until: int) -> Iterator[tuple[_Window, _Answers]]:
         """Yield what was answered for each window, from ``since`` to ``until``."""
         length = FIRST_WINDOW_S
         while since < until:
-            window = Window(since, min(until, since + length))
+            window = _Window(since, min(until, since + length))
             began = time.monotonic()
             try:
                 answers = self._answers(window.words, (*window.words, *_NOT_ELIGIBLE))
             except TooSlow as error:
                 length = (window.until - window.since) // 2
                 if length < SHORTEST_WINDOW_S:
-                    raise _gap(Window(since, until), error) from error
+                    raise _gap(_Window(since, until), error) from error
                 continue
             except NoAnswer as error:
-                raise _gap(Window(since, until), error) from error
+                raise _gap(_Window(since, until), error) from error
             yield window, answers
             since = window.until
             if time.monotonic() - began < QUICK_S:
@@ -281,7 +281,7 @@ class Sacct:
     def _later(self, ask: Ask, until: int, rejects: Rejects) -> Iterator[Batch]:
         """Yield jobs of the last import that had not ended and that no window has shown: they wait
         and are not eligible, or their end was recorded late."""
-        nothing = Window(until, until)
+        nothing = _Window(until, until)
         while some := sorted(self._unseen)[:JOBS_AT_ONCE]:
             try:
                 answers = self._answers((f"--jobs={','.join(map(str, some))}", ALL_TIMES))
@@ -294,7 +294,7 @@ class Sacct:
                 yield self._batch(ask, answers, nothing, origin, rejects)
 
     def _batch(
-        self, ask: Ask, answers: Answers, window: Window, origin: str, rejects: Rejects
+        self, ask: Ask, answers: _Answers, window: _Window, origin: str, rejects: Rejects
     ) -> Batch:
         """Return what was answered as a batch. What had not ended is its cursor."""
         reader = Reader(
@@ -313,7 +313,7 @@ class Sacct:
             ended=lambda: (window, text_of(self._unfinished)),
         )
 
-    def _answers(self, *questions: Sequence[str]) -> Answers:
+    def _answers(self, *questions: Sequence[str]) -> _Answers:
         """Return what sacct answers. Raises NoAnswer or TooSlow."""
         asked = time.time_ns()
         # Nobody can have it in the name of a job.
@@ -324,7 +324,7 @@ class Sacct:
             *([] if self.options.steps else ["--allocations"]),
             *([f"--clusters={self.options.cluster}"] if self.options.cluster else []),
         ]
-        answers = Answers(asked, Header(tuple(self._fields), delimiter, closed=True))
+        answers = _Answers(asked, Header(tuple(self._fields), delimiter, closed=True))
         try:
             for words in questions:
                 out = answers.file()
@@ -336,7 +336,9 @@ class Sacct:
         return answers
 
 
-def _jobs(reader: Reader, answers: Answers, rejects: Rejects, window: Window) -> Iterator[UserJob]:
+def _jobs(
+    reader: Reader, answers: _Answers, rejects: Rejects, window: _Window
+) -> Iterator[UserJob]:
     """Yield the jobs of the first answer, and those of others that were not eligible yet, which the
     first has not. Raises BackendError where there is something that sacct does not print."""
 
@@ -351,7 +353,7 @@ def _jobs(reader: Reader, answers: Answers, rejects: Rejects, window: Window) ->
                 yield job
 
 
-class Answers(ExitStack):
+class _Answers(ExitStack):
     """What sacct answered, in files without a name."""
 
     def __init__(self, asked: int, header: Header) -> None:
@@ -391,7 +393,7 @@ def _start(ask: Ask) -> int:
     return ask.covered_until - OVERLAP_S
 
 
-def _gap(window: Window, error: NoAnswer) -> BackendError:
+def _gap(window: _Window, error: NoAnswer) -> BackendError:
     """Return the error that names what was not imported."""
     return BackendError(
         f"{error}; {window} was not imported; what came before is kept, and the same command goes "
@@ -419,12 +421,12 @@ def numbers_of(text: str) -> set[int]:
 # ---- saved outputs, and the command --------------------------------------------------------------
 
 
-class SavedSacct:
+class _SavedSacct:
     """The output of sacct that was saved in a file, as a source."""
 
     name = "sacct"
 
-    def __init__(self, path: Path, options: Options, zone: ZoneInfo | None) -> None:
+    def __init__(self, path: Path, options: _Options, zone: ZoneInfo | None) -> None:
         self.path = path
         self.options = options
         self.zone = zone
@@ -538,7 +540,7 @@ def command(
     if machine is not None and not cluster:
         cluster = machine.slurm.cluster
     groups = [] if machine is None else machine.nodes
-    options = Options(
+    options = _Options(
         cluster,
         cpus_per_core or _threads_per_core(groups),
         executable_from or EXECUTABLE_FROM,
@@ -546,6 +548,6 @@ def command(
         max((cpus_of(group) for group in groups), default=0),
     )
     if path is not None:
-        return bring_in(folders, SavedSacct(path, options, timezone), **chosen)
+        return bring_in(folders, _SavedSacct(path, options, timezone), **chosen)
     environment = dict(os.environ) if machine is None else inherited(machine)
-    return bring_in(folders, Sacct(Commands(environment, cluster), options), **chosen)
+    return bring_in(folders, _Sacct(Commands(environment, cluster), options), **chosen)

@@ -43,7 +43,7 @@ _LABEL = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*)")
 _NAMED = re.compile(r"(-?\d+)\s+([^\s(]+)")
 
 
-class Header:
+class _Header:
     """What the comments at the top of a log say."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class SwfLog:
         self, lines: Iterator[tuple[int, str]], machine: str, rejects: Rejects
     ) -> Iterator[_Row]:
         """Yield the rows of the log that can be read."""
-        header, seen = Header(), set[int]()
+        header, seen = _Header(), set[int]()
         make = _JobMaker(machine, header, self.cores_per_node, rejects)
         for number, line in lines:
             if line.startswith(";"):
@@ -153,7 +153,9 @@ def _text(number: int) -> str:
 class _JobMaker:
     """Makes jobs of lines."""
 
-    def __init__(self, machine: str, header: Header, cores_per_node: int, rejects: Rejects) -> None:
+    def __init__(
+        self, machine: str, header: _Header, cores_per_node: int, rejects: Rejects
+    ) -> None:
         self._machine = machine
         self._header = header
         self._cores_per_node = cores_per_node

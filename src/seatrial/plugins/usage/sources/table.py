@@ -137,7 +137,7 @@ def faults_of(about: TableMap) -> Iterator[tuple[tuple[str, ...], str]]:
 # ---- rows ----------------------------------------------------------------------------------------
 
 
-class JobTable:
+class _JobTable:
     """A table that is asked for jobs."""
 
     name = "csv"
@@ -433,4 +433,4 @@ def command(
         f"--{key[0].rstrip('s')} {'='.join(key[1:])}: {text}" for key, text in faults_of(about)
     ]:
         raise UsageError("\n".join(faults))
-    return bring_in(folders, JobTable(path, about), **chosen)
+    return bring_in(folders, _JobTable(path, about), **chosen)
