@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Meta
@@ -40,6 +40,7 @@ from seatrial.model.file_model import (
     from_written,
 )
 from seatrial.model.moments import day_of
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.purge.names import (
     Finder,
     Fitting,
@@ -60,7 +61,6 @@ from seatrial.units import (
     count,
     seconds,
     share_of,
-    show_seconds,
 )
 
 SHORTEST_AGE = 2 * 86400.0
@@ -131,13 +131,6 @@ def _check_pattern(text: str) -> None:
         check_pattern(text)
     except ValueError as error:
         raise ValueError(f"{text[:80]!r} {error}") from None
-
-
-def _check_zone(name: str) -> None:
-    try:
-        ZoneInfo(name or "UTC")
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no time zone; write e.g. UTC or Europe/Berlin") from None
 
 
 def _check_folder(text: str) -> None:
@@ -375,7 +368,7 @@ class PurgeFile(FileModel, frozen=True):
     consents: Annotated[int, doc("names that must consent to a purge: `--consent`", ge=1)] = 1
     time_zone: Annotated[
         str,
-        checked(_check_zone),
+        checked(zone_of),
         doc("of days and hours, such as Europe/Berlin; default: that of the host"),
     ] = ""
 
@@ -386,7 +379,7 @@ class PurgeFile(FileModel, frozen=True):
 
     @property
     def zone(self) -> ZoneInfo | None:
-        return ZoneInfo(self.time_zone) if self.time_zone else None
+        return zone_of(self.time_zone)
 
 
 # ---- loading -------------------------------------------------------------------------------------
@@ -954,8 +947,3 @@ def _origin(path: str) -> tuple[str, str] | None:
 
 def _byte(octal: re.Match[bytes]) -> bytes:
     return bytes([int(octal[1], 8) & 255])
-
-
-def shown_age(span: float) -> str:
-    """Return an age in words; one of the future is ahead."""
-    return f"{show_seconds(-span)} ahead" if span < 0 else show_seconds(span)

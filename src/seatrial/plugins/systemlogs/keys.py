@@ -5,24 +5,17 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Any, Final
-from zoneinfo import ZoneInfo
 
 from seatrial.model.documents import Location
 from seatrial.model.failures import log_pattern
 from seatrial.model.file_model import Duration, FileModel, Name, Size, Span, checked, doc
+from seatrial.model.time_zone import zone_of
 
 NODE = "{node}"
 _OF_NODE = re.compile(r"\$\{?NODE\b")
 
 
 FORMS: Final = ("iso", "syslog", "epoch", "ctime")
-
-
-def _check_zone(zone: str) -> None:
-    try:
-        ZoneInfo(zone)
-    except (ValueError, OSError, KeyError) as error:
-        raise ValueError(f"{zone!r} is no time zone; write e.g. UTC or Europe/Berlin") from error
 
 
 def _check_line(pattern: str) -> None:
@@ -115,7 +108,7 @@ def _check_source(source: LogSource, at: Location) -> None:
         if (NODE in path) != source.by_node:
             at.fault(f"names no node, but others do: write {NODE} in each or in none", "files", i)
     if source.zone:
-        at.parsed(_check_zone, source.zone, "zone")
+        at.parsed(zone_of, source.zone, "zone")
     if source.line:
         at.parsed(_check_line, source.line, "line")
     elif source.time not in FORMS:

@@ -24,7 +24,6 @@ from glob import escape
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
@@ -34,6 +33,7 @@ from seatrial.files import open_regular
 from seatrial.judge.log_rules import LogRuleFile, shipped_log_rules
 from seatrial.model.documents import Faults, decode, read
 from seatrial.model.failures import LogRule, any_and_set
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.systemlogs.keys import NODE, LogSource, TimeStamps, line_pattern
 from seatrial.plugins.systemlogs.shapes import masked
 from seatrial.units import show_bytes, show_seconds
@@ -173,7 +173,7 @@ class LineCounter:
         groups = {_text(name): number for name, number in self._pattern.groupindex.items()}
         self._has_zone = "zone" in groups
         self._groups = [groups.get(name, 0) for name in ("time", "zone", "node", "text")]
-        zone = ZoneInfo(source.zone) if source.zone else None
+        zone = zone_of(source.zone)
         self._stamps = TimeStamps(source.time, zone, (self.since + self.until) // 2)
         self._of_node: dict[str, list[tuple[int, int, LogCounts]]] = defaultdict(list)
         for window, counts in zip(windows, self.counts, strict=True):

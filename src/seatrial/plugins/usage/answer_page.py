@@ -12,6 +12,7 @@ from math import isnan
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from seatrial.judge.statistics.significance import wilson
 from seatrial.plugins.usage.attributes import MONTH, Context, zone_name
@@ -29,7 +30,7 @@ from seatrial.plugins.usage.waits import SHARES
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Bar, bars
 from seatrial.show.draw.svg import WIDTH, Axis
-from seatrial.show.page import Chart, Column, Only, Page, Part, Section, Table, Text
+from seatrial.show.page import Chart, Column, Page, Part, Section, Table, Text
 from seatrial.units import in_per_cent, interval_in_per_cent, show_seconds
 
 JOULES_OF_KWH = 3_600_000
@@ -57,17 +58,19 @@ def page_of(found: Answer, context: Context) -> Page:
     parts: Sequence[Part] = ["No jobs."]
     if found.rows:
         parts = _pivoted(found) if pivoted else _plain(found)
-    notes = [Text(note, "notice") for note in found.notes]
-    sections = [Section(title, parts)]
-    if notes:
-        sections.append(Section("", notes))
     return Page(
         title,
-        sections,
+        [Section(title, parts), *noted(found.notes)],
         summary=_summary(found, context),
         records=partial(_records, found),
         lines=partial(_lines, found),
     )
+
+
+def noted(notes: Sequence[str]) -> list[Section]:
+    """Return what is to be said of an answer as the last section of its page; no section where that
+    is nothing."""
+    return [Section("", [Text(note, "notice") for note in notes])] if notes else []
 
 
 def _summary(found: Answer, context: Context) -> str:
@@ -239,19 +242,24 @@ def _plain(found: Answer) -> list[Part]:
     of = found.asked.of
     titles = [each.title for each in columns]
     label = len(found.titles) + titles.index(_CHARTED.get(of, titles[0]))
-    scaled = [
-        (" ".join(row.words), [_scaled(found, row)], str(cells[label]))
+    charted = [
+        Bar(" ".join(row.words), [_scaled(found, row)], str(cells[label]))
         for row, cells in zip(shown, rows, strict=True)
     ]
     if of in ADDED and found.asked.by == (MONTH,):
         titled.append(Column("", only="terminal"))
-        largest = max((values[0] for _, values, _ in scaled), default=0) or 1
-        for cells, (_, values, _) in zip(rows, scaled, strict=True):
-            cells.append(_bar(values, largest, "#", BAR // 2))
+        _add_bars(rows, [bar.values for bar in charted])
     return [
-        _chart(found, scaled, [_CHARTED.get(of, of)]),
+        _chart(found, charted, [_CHARTED.get(of, of)]),
         Table(titled, rows, total=len(found.rows), remainder="; --top shows more"),
     ]
+
+
+def _add_bars(rows: Sequence[list[str]], values: Sequence[Sequence[float]]) -> None:
+    """Add a cell with a bar to each row."""
+    largest = max(map(sum, values), default=0) or 1
+    for cells, of_row in zip(rows, values, strict=True):
+        cells.append(_bar(of_row, largest, "#", BAR // 2))
 
 
 def _first_rows(found: Answer) -> list[Row]:
@@ -267,14 +275,12 @@ def _scaled(found: Answer, row: Row) -> float:
     return float(row.values[found.main]) / unit
 
 
-def _chart(
-    found: Answer, rows: Sequence[tuple[str, list[float], str]], parts: Sequence[str]
-) -> Chart:
+def _chart(found: Answer, rows: Sequence[Bar], parts: Sequence[str]) -> Chart:
     units = {"hours": found.asked.unit, "energy": "kWh", "waits": "median in hours"}
     unit = units.get(found.asked.of, found.asked.of)
     drawn = partial(
         drawn_bars,
-        [Bar(name, values, label) for name, values, label in rows],
+        rows,
         title=f"{found.asked.of.capitalize()} by {' and '.join(found.asked.by)}",
         parts=list(parts),
         unit=unit,
@@ -356,28 +362,26 @@ def _pivoted(found: Answer) -> list[Part]:
     first = Column(found.titles[0], fold=True)
     parts = [part.strip("()") for part in pivot.parts]
     lettered = [f"{letter} {part}" for letter, part in zip(letters, parts, strict=True)]
-    of_media: list[tuple[list[str], Only]] = [(lettered, "terminal"), (parts, "browser")]
     sum_title = _COLUMNS[found.asked.of](found.asked)[0].title
-    charted = [(name, of_row, sums[0]) for name, sums, of_row in lines]
+    charted = [Bar(name, of_row, sums[0]) for name, sums, of_row in lines]
+    shares = Table(
+        [first, Column("Of all", "number"), *_part_columns(lettered)],
+        share_rows,
+        total=rows,
+        remainder="; --top shows more",
+        about="Each part is a share of its row.",
+        only="terminal",
+    )
     return [
         Table([first, Column(sum_title, "number"), Column("")], bar_rows, only="terminal"),
         _chart(found, charted, pivot.parts),
-        *(
-            Table(
-                [
-                    first,
-                    Column("Of all", "number"),
-                    *(Column(t, "number", fold=True) for t in titles),
-                ],
-                share_rows,
-                total=rows,
-                remainder="; --top shows more",
-                about="Each part is a share of its row.",
-                only=medium,
-            )
-            for titles, medium in of_media
-        ),
+        shares,
+        replace(shares, columns=[*shares.columns[:2], *_part_columns(parts)], only="browser"),
     ]
+
+
+def _part_columns(titles: Sequence[str]) -> list[Column]:
+    return [Column(title, "number", fold=True) for title in titles]
 
 
 def _parts(ordered: Sequence[str], whole: Mapping[str, float]) -> list[str]:

@@ -234,24 +234,12 @@ class Archive:
         with self._temporary() as body:
             written = _write_body(body, jobs)
             covered, cursor = ended() if ended else (covered, about.cursor)
-            since, until = covered or (None, None)
-            if not written.jobs and not until:
+            if not written.jobs and not (covered and covered[1]):
                 return about
             if of_file and written.unfinished:
                 about = replace(about, asked=_told_by(about.asked, written.last))
-            since = written.first if since is None else since
-            until = written.last + 1 if until is None else until
-            about = replace(
-                about,
-                since=since,
-                until=until,
-                cursor=cursor,
-                jobs=written.jobs,
-                unfinished=written.unfinished,
-                rejects=rejects.count,
-                size=written.size,
-                sha256=written.sha256,
-            )
+            about = replace(about, cursor=cursor, rejects=rejects.count)
+            about = _with_body(about, written, covered or (None, None))
             if same := self._same(about):
                 if self._is_sound(same):
                     return self.headers()[same]
@@ -420,6 +408,20 @@ class _Body(NamedTuple):
     last: int
     size: int
     sha256: str
+
+
+def _with_body(about: Segment, written: _Body, covered: tuple[int | None, int | None]) -> Segment:
+    """Return a header with what stands behind it, and the span that this covers."""
+    since, until = covered
+    return replace(
+        about,
+        since=written.first if since is None else since,
+        until=written.last + 1 if until is None else until,
+        jobs=written.jobs,
+        unfinished=written.unfinished,
+        size=written.size,
+        sha256=written.sha256,
+    )
 
 
 def _write_body(path: Path, jobs: Iterable[UserJob]) -> _Body:

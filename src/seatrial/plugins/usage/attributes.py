@@ -10,16 +10,13 @@ word ``(unknown)``; no job is dropped.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import re
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
@@ -30,10 +27,11 @@ from seatrial.lazy import Bools, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
 from seatrial.model.machine import NodeGroup
-from seatrial.model.node_set import unfold, unfold_or_empty
-from seatrial.plugins.usage.jobs import STATES, Jobs, Words
-from seatrial.plugins.usage.keys import check_zone
+from seatrial.model.node_set import unfold
+from seatrial.model.time_zone import zone_of
+from seatrial.plugins.usage.jobs import STATES, Jobs, NodePlaces, Words
 from seatrial.plugins.usage.settings import machine_of, settings_of
+from seatrial.plugins.usage.sources.files import csv_rows
 from seatrial.units import show_bytes
 
 UNKNOWN = "(unknown)"
@@ -266,7 +264,7 @@ def program_of(executable: str) -> str:
 
 def _fields_of_csv(path: Path) -> FieldFile:
     named: dict[str, dict[str, str]] = {"account": {}, "user": {}}
-    for line, row in _csv_rows(path):
+    for line, row in csv_rows(path):
         field = (row.get("field") or "").strip()
         keys = [key for key in named if (row.get(key) or "").strip()]
         if not field or len(keys) != 1:
@@ -276,22 +274,6 @@ def _fields_of_csv(path: Path) -> FieldFile:
             )
         named[keys[0]][row[keys[0]].strip()] = field
     return FieldFile(accounts=named["account"], users=named["user"])
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a CSV file with their lines, by the titles in its first line. Raises
-    UsageError."""
-    try:
-        with open_regular(path) as file:
-            text = file.read().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
-    reader = csv.DictReader(text.splitlines())
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise UsageError(f"{path}:{reader.line_num}: is no CSV: {error}") from None
 
 
 # ---- records of executables ----------------------------------------------------------------------
@@ -329,7 +311,7 @@ def _listed(value: str | list[str], separator: str | None) -> tuple[str, ...]:
 
 def _written(path: Path) -> Iterator[_Written]:
     if path.suffix == ".csv":
-        lines: Iterator[tuple[int, Any]] = _csv_rows(path)
+        lines: Iterator[tuple[int, Any]] = csv_rows(path)
     else:
         lines = _json_lines(path)
     for line, row in lines:
@@ -377,7 +359,7 @@ def context_of(
     edges: Sequence[int] = (),
     fields: Path | None = None,
     applications: Path | None = None,
-    zone: str = "",
+    zone: tzinfo | None = None,
 ) -> Context:
     """Return what the files of these machines say; ``fields`` and ``applications`` are read in
     place of theirs. Raises InvalidFiles and UsageError."""
@@ -386,23 +368,15 @@ def context_of(
         edges=_checked_edges(edges),
         telling=_telling(described, fields, applications),
         kinds={name: tuple(machine.nodes) for name, machine in described.items()},
-        zone=zone_of(zone or _zone_of_machines(described)),
+        zone=zone or _zone_of_machines(described),
     )
 
 
-def _zone_of_machines(machines: Collection[str]) -> str:
-    """Return the time zone that all of these machines have; "" if they have none, or several."""
+def _zone_of_machines(machines: Collection[str]) -> tzinfo | None:
+    """Return the time zone that all of these machines have; None, that of this host, if they have
+    none, or several."""
     zones = {settings_of(name).time_zone for name in machines}
-    return zones.pop() if len(zones) == 1 else ""
-
-
-def zone_of(name: str) -> tzinfo | None:
-    """Return a time zone by its name; None, that of this host, without one. Raises UsageError."""
-    try:
-        check_zone(name or "UTC")
-    except ValueError as error:
-        raise UsageError(f"--zone: {error}") from None
-    return ZoneInfo(name) if name else None
+    return zone_of(zones.pop()) if len(zones) == 1 else None
 
 
 def _checked_edges(edges: Sequence[int]) -> tuple[int, ...]:
@@ -564,11 +538,6 @@ def size_classes(edges: Sequence[int]) -> list[str]:
     return [*inside, f"above {edges[-1]}"]
 
 
-def size_class(amount: int, edges: Sequence[int]) -> str:
-    """Return the name of the class of a size."""
-    return size_classes(edges)[sum(amount > edge for edge in edges)] if amount > 0 else UNKNOWN
-
-
 # ---- by rules
 
 
@@ -656,13 +625,23 @@ def _node_kind(jobs: Jobs, context: Context) -> Words:
         chosen = np.flatnonzero(machine.codes == place)
         if not groups or not len(chosen):
             continue
-        finder = _KindFinder(groups)
+        kind_of = {node: kind_name(group) for group in groups for node in unfold(group.names)}
+        places, words_of = NodePlaces([*kind_of]), Words.of([*kind_of.values()])
         told, of_job = np.unique(nodes.codes[chosen], return_inverse=True)
-        kinds = [finder.kind(nodes.names[code]) for code in told.tolist()]
+        kinds = [_kinds_in(nodes.names[code], places, words_of) for code in told.tolist()]
         of_list = np.array([names.setdefault(kind, len(names)) for kind in kinds], dtype=np.int32)
         codes[chosen] = of_list[of_job]
     codes[codes < 0] = names.setdefault(UNKNOWN, len(names))
     return Words(codes, tuple(names))
+
+
+def _kinds_in(nodes: str, places: NodePlaces, kinds: Words) -> str:
+    """Return the kinds of a set of nodes; `UNKNOWN` if one of them is none of the machine.
+    ``kinds``: of each of the places."""
+    inside, total = places.of(nodes)
+    if not total or len(inside) < total:
+        return UNKNOWN
+    return " + ".join(kinds.names[code] for code in np.unique(kinds.codes[inside]).tolist())
 
 
 def kind_name(group: NodeGroup) -> str:
@@ -671,77 +650,6 @@ def kind_name(group: NodeGroup) -> str:
     if group.memory.bytes:
         size += f", {show_bytes(group.memory.bytes)}"
     return "+".join(group.features) or group.partition or size
-
-
-class _KindFinder:
-    """Finds the kinds of the nodes of a set. Most sets are one span of numbers: their kinds are
-    found without the names of the nodes."""
-
-    _SPAN = re.compile(r"(.*?)\[?([0-9]+)(?:-([0-9]+)\])?")
-
-    def __init__(self, groups: Sequence[NodeGroup]) -> None:
-        self.of_node: dict[str, str] = {}
-        for group in groups:
-            self.of_node |= dict.fromkeys(unfold(group.names), kind_name(group))
-        found = [
-            (match[1], match[2], kind)
-            for node, kind in self.of_node.items()
-            if (match := self._SPAN.fullmatch(node))
-        ]
-        self.padded = {prefix for prefix, number, _ in found if _is_padded(number)}
-        numbers: dict[tuple[str, int], list[tuple[int, str]]] = {}
-        for prefix, number, kind in found:
-            numbers.setdefault(self._key(prefix, number), []).append((int(number), kind))
-        self.runs = {key: _runs(of_key) for key, of_key in numbers.items()}
-
-    def _key(self, prefix: str, number: str) -> tuple[str, int]:
-        """Return which numbers are of one kind: where some have zeros before them, those of the
-        same width."""
-        return prefix, len(number) if prefix in self.padded or _is_padded(number) else 0
-
-    def kind(self, nodes: str) -> str:
-        """Return the kinds of a set of nodes; `UNKNOWN` if one of them is none of the machine."""
-        match = self._SPAN.fullmatch(nodes)
-        first, last = (match[2], match[3] or match[2]) if match else ("", "")
-        key = self._key(match[1], first) if match else ("", 0)
-        if match and key == self._key(match[1], last) and key in self.runs:
-            kinds = _kinds_between(self.runs[key], int(first), int(last))
-        else:
-            kinds = {self.of_node.get(node, UNKNOWN) for node in unfold_or_empty(nodes)}
-        return UNKNOWN if not kinds or UNKNOWN in kinds else " + ".join(sorted(kinds))
-
-
-def _is_padded(number: str) -> bool:
-    return number[0] == "0" and len(number) > 1
-
-
-def _kinds_between(runs: _Runs, first: int, last: int) -> set[str]:
-    """Return the kinds of the numbers from the first to the last."""
-    starts, ends, of_runs = runs
-    place = max(bisect_right(starts, first) - 1, 0)
-    kinds = set[str]()
-    while first <= last:
-        if place == len(starts) or not starts[place] <= first <= ends[place]:
-            return {UNKNOWN}
-        kinds.add(of_runs[place])
-        first, place = ends[place] + 1, place + 1
-    return kinds
-
-
-_Runs = tuple[Sequence[int], Sequence[int], Sequence[str]]
-
-
-def _runs(nodes: Sequence[tuple[int, str]]) -> _Runs:
-    """Return the spans of numbers of one kind: their starts, their ends, their kinds."""
-    starts, ends, kinds = list[int](), list[int](), list[str]()
-    for number, kind in sorted(nodes):
-        if kinds and kinds[-1] == kind and ends[-1] + 1 == number:
-            ends[-1] = number
-        else:
-            starts.append(number)
-            ends.append(number)
-            kinds.append(kind)
-    return starts, ends, kinds
 
 
 # ---- by how they ended
@@ -840,3 +748,8 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     "cause": Attribute("Cause", ("state", "signal", "exit_code"), _cause),
 }
 """What jobs are told apart by, beside `MONTH`, by the names of ``--by``."""
+
+
+def title_of(name: str) -> str:
+    """Return the title of a column of words, of `MONTH` and others that are no attribute, too."""
+    return ATTRIBUTES[name].title if name in ATTRIBUTES else name.capitalize()

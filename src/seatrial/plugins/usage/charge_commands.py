@@ -45,13 +45,19 @@ from seatrial.plugins.usage.loss_pages import (
     losses_page,
     messages,
 )
-from seatrial.plugins.usage.losses import COUNTED, Incident, incident_of, read_checkpoints
+from seatrial.plugins.usage.losses import (
+    COUNTED,
+    Incident,
+    incident_of,
+    incidents_between,
+    read_checkpoints,
+)
 from seatrial.plugins.usage.questions import parse_by
 from seatrial.plugins.usage.settings import machine_of, name_of_machine
 from seatrial.results import notes
 from seatrial.results.notes import Note
 from seatrial.show.text import show_minute
-from seatrial.units import FAR_FUTURE_NS, SECOND_NS, listed
+from seatrial.units import SECOND_NS, listed
 
 MAX_CAUSE = 100
 DEFAULT_BY = ("account",)
@@ -265,11 +271,16 @@ def _overlapping(others: Iterable[Note], note: Note) -> Iterator[Note]:
     """Yield incidents that have a time and a node in common with one."""
     own = set(unfold_or_empty(note.nodes))
     for other in others:
+        if not other.cause or other.id == note.id:
+            continue
         apart = own and other.nodes and own.isdisjoint(unfold_or_empty(other.nodes))
-        before = other.until and other.until <= note.time
-        after = note.until and note.until <= other.time
-        if other.cause and other.id != note.id and not (apart or before or after):
+        if not (apart or _is_before(other, note) or _is_before(note, other)):
             yield other
+
+
+def _is_before(one: Note, other: Note) -> bool:
+    """Return whether one incident was over when another one began."""
+    return 0 < one.until <= other.time
 
 
 def _told(note: Note) -> str:
@@ -376,23 +387,19 @@ def _states(text: str) -> tuple[str, ...]:
 
 def _chosen(folders: Folders, name: str, machine: str, since: int, until: int) -> list[Incident]:
     """Return the incidents that are asked for, of one machine. Raises UsageError."""
-    known, now = diary(folders).notes, int(time.time())
+    known, of_machine = diary(folders).notes, name_of_machine(machine) if machine else ""
     if name:
         note = _incident(folders.trials / notes.FILE, name)
-        if machine and name_of_machine(machine) != note.machine:
+        if of_machine not in ("", note.machine):
             raise UsageError(f"{note.id} is an incident of {note.machine}, not of {machine}")
-        return [incident_of(note, now)]
-    last = until or FAR_FUTURE_NS
-    found = [note for note in known if note.cause and since <= note.time < last]
-    if machine:
-        of_machine = name_of_machine(machine)
-        found = [note for note in found if note.machine == of_machine]
-    machines = sorted({note.machine for note in found})
+        return [incident_of(note, int(time.time()))]
+    found = incidents_between(known, of_machine, since // SECOND_NS, until // SECOND_NS)
+    machines = sorted({each.machine for each in found})
     if not found:
         raise UsageError("no incident is known there; record one: seatrial usage incident add")
     if len(machines) > 1:
         raise UsageError(f"there are incidents of {', '.join(machines)}; name one with -m")
-    return [incident_of(note, now) for note in found]
+    return found
 
 
 def _write_messages(folder: Path, texts: Mapping[str, str]) -> str:

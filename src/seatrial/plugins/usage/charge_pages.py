@@ -26,6 +26,7 @@ from seatrial.plugins.usage.attributes import (
     Context,
     context_of,
     month_of,
+    title_of,
     words,
     zone_name,
 )
@@ -41,8 +42,7 @@ from seatrial.plugins.usage.charges import (
     held_seconds,
 )
 from seatrial.plugins.usage.gaps import gaps
-from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, read_jobs
-from seatrial.plugins.usage.questions import machines_in
+from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, known_machines, read_jobs
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Cell, Column, Items, Page, Part, Section, Table, Text
@@ -307,10 +307,6 @@ def _charges_lines(found: _Charges, asked: ChargeQuestion) -> Iterator[Sequence[
         yield *key, each.jobs, each.core_seconds, charged, each.without
 
 
-def title_of(name: str) -> str:
-    return ATTRIBUTES[name].title if name in ATTRIBUTES else name.capitalize()
-
-
 def record_of(each: Sum, decimals: int, key: str) -> dict[str, Any]:
     """Return a sum for JSON; what has decimals is a text, so that it stays exact."""
     return {
@@ -324,7 +320,7 @@ def record_of(each: Sum, decimals: int, key: str) -> dict[str, Any]:
 def machines_with_jobs(store: Store, machine: str) -> list[str]:
     """Return the machine that is asked for, or all that have jobs. Raises UsageError for one that
     has none."""
-    names = machines_in(store)
+    names = known_machines(store)
     if not names:
         raise UsageError("no jobs are known; `seatrial usage import` brings them in")
     if machine and machine not in names:
@@ -352,8 +348,7 @@ def _of_machine(
     charges = charges_of(machine_of(name), asked.charges)
     if charges is None:
         none = np.full(len(jobs), NONE, dtype=np.int64)
-        nothing = Words(np.zeros(len(jobs), dtype=np.int32), (NO_CHARGES,))
-        return _OfMachine(name, None, jobs, none, nothing)
+        return _OfMachine(name, None, jobs, none, Words.alike(NO_CHARGES, len(jobs)))
     charged = charge(charges, jobs)
     return _OfMachine(name, charges, jobs, charged.steps, charged.reasons)
 
@@ -388,8 +383,8 @@ def _without(found: Sequence[_OfMachine]) -> Rows:
     parts = []
     for each in found:
         some = each.steps == NONE
-        words = Words(each.reasons.codes[some], each.reasons.names)
-        parts.append(sums_by([words], _core_seconds(each.jobs)[some], each.steps[some]))
+        reasons = each.reasons.only(some)
+        parts.append(sums_by([reasons], _core_seconds(each.jobs)[some], each.steps[some]))
     sums = merged(iter(parts))
     return sorted(sums.items(), key=lambda row: -row[1].jobs)
 
@@ -449,8 +444,7 @@ def _told_job(
     machine: str, one: Jobs, charges: ChargesFile | None
 ) -> tuple[Section, dict[str, Any]]:
     def word(name: str) -> str:
-        column = one.words[name]
-        return column.names[int(column.codes[0])]
+        return one.words[name].texts()[0]
 
     def number(name: str) -> int:
         return int(one.numbers[name][0])

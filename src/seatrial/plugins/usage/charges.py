@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -26,7 +25,7 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from msgspec import Meta
 
@@ -39,7 +38,8 @@ from seatrial.model.file_model import FileModel, Name, Quantity, checked, doc
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import NodeSet, fold, unfold, unfold_or_empty
 from seatrial.model.test import JobOptions
-from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, UserJob, Words
+from seatrial.model.time_zone import zone_of
+from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, NodePlaces, UserJob, Words
 from seatrial.plugins.usage.keys import UsageSettings
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.results.store.by_case import CaseRuns
@@ -90,14 +90,6 @@ class SiteTime(Quantity):
         one that they show twice it is the first."""
         local = self.local if self.local.tzinfo else self.local.replace(tzinfo=zone)
         return int(local.timestamp())
-
-
-def _is_zone(name: str) -> None:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, absolute, a folder
-        remedy = "write e.g. America/Los_Angeles, Europe/Zurich or UTC"
-        raise ValueError(f"{name[:40]!r} is no time zone; {remedy}") from None
 
 
 Patterns = str | list[str]
@@ -183,7 +175,8 @@ class ChargesFile(FileModel, frozen=True):
         Literal["core-hours", "node-hours"], doc("what is charged: cores or whole nodes")
     ] = "core-hours"
     time_zone: Annotated[
-        Annotated[str, checked(_is_zone)],
+        str,
+        checked(zone_of),
         doc("zone of all dates, also of months: America/Los_Angeles; needed where there are dates"),
     ] = "UTC"
     node_kinds: Annotated[dict[Name, NodeKind], doc("kinds of nodes, by the names in rules")] = {}
@@ -199,7 +192,7 @@ class ChargesFile(FileModel, frozen=True):
 
     @property
     def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.time_zone)
+        return ZoneInfo(self.time_zone or "UTC")
 
 
 def load_charges(path: Path) -> ChargesFile:
@@ -475,38 +468,6 @@ def _both(one: SmallInts, other: SmallInts) -> SmallInts:
     no = (one == _NO) | (other == _NO)
     both: SmallInts = np.where(no, _NO, np.maximum(one, other)).astype(np.int32)
     return both
-
-
-class NodePlaces:
-    """Finds nodes of some names in sets of nodes. Most sets of jobs are one span of numbers, of
-    which the ends alone are looked for."""
-
-    _SPAN = re.compile(r"([^\[\],]*?)(?:([0-9]+)|\[([0-9]+)-([0-9]+)\])")
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._place = {name: place for place, name in enumerate(names)}
-        self._none: Ints = np.zeros(0, dtype=np.int64)
-        numbered: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for name, place in self._place.items():
-            if (match := self._SPAN.fullmatch(name)) and match[2]:
-                numbered.setdefault((match[1], len(match[2])), []).append((int(match[2]), place))
-        self._spans = {
-            key: ([number for number, _ in rows], np.array([place for _, place in rows]))
-            for key, rows in ((key, sorted(rows)) for key, rows in numbered.items())
-        }
-
-    def of(self, nodes: str) -> tuple[Ints, int]:
-        """Return the places of those names that a set has, and how many nodes the set has: 0 if
-        that is not known."""
-        if match := self._SPAN.fullmatch(nodes):
-            first, last = match[2] or match[3], match[2] or match[4]
-            if len(first) == len(last) and first <= last:
-                numbers, places = self._spans.get((match[1], len(first)), ([], self._none))
-                low, high = bisect_left(numbers, int(first)), bisect_right(numbers, int(last))
-                return places[low:high], int(last) - int(first) + 1
-        names = unfold_or_empty(nodes)
-        known = [self._place[name] for name in names if name in self._place]
-        return np.array(known, dtype=np.int64), len(names)
 
 
 class _Amounts:

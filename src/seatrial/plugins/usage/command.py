@@ -48,7 +48,7 @@ IMPORTS = (
 COMMANDS = (
     _SubCommand("import", f"{_HERE}.command:imports", "Bring in the jobs that others ran."),
     _SubCommand("ask", f"{_HERE}.question_commands:ask", "Tell what others used; by default."),
-    _SubCommand("report", f"{_HERE}.report_command:command", "Write a year as one file."),
+    _SubCommand("report", f"{_HERE}.report:command", "Write a year as one file."),
     _SubCommand("imports", f"{_HERE}.gaps:command", "Show what was imported, and the gaps."),
     _SubCommand("waits", f"{_HERE}.question_commands:waits", "Tell how long jobs like yours wait."),
     _SubCommand("share", f"{_HERE}.question_commands:share", "Tell the share above a size."),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Ints, np
 from seatrial.model.test import Case
-from seatrial.plugins.usage.answer_page import count_text, drawn_bars, span_text
+from seatrial.plugins.usage.answer_page import count_text, drawn_bars, noted, span_text
 from seatrial.plugins.usage.attributes import (
     ATTRIBUTES,
     MONTH,
@@ -26,6 +26,7 @@ from seatrial.plugins.usage.attributes import (
     Context,
     month_starts,
     shown_names,
+    title_of,
     words,
     zone_name,
 )
@@ -43,7 +44,7 @@ from seatrial.plugins.usage.questions import (
 from seatrial.plugins.usage.waits_page import Size
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Bar
-from seatrial.show.page import Chart, Column, Page, Section, Table, Text
+from seatrial.show.page import Chart, Column, Page, Section, Table
 from seatrial.units import in_per_cent, listed, show_share
 
 # ---- the share above a size ----------------------------------------------------------------------
@@ -85,7 +86,7 @@ def share_page(store: Store, asked: Question, context: Context, size: Size) -> P
     shown = found.rows if name == MONTH else found.rows[: asked.top]
     table = Table(
         [
-            Column("Month" if name == MONTH else ATTRIBUTES[name].title, fold=True),
+            Column(title_of(name), fold=True),
             Column(asked.unit.capitalize(), "number"),
             Column("Above", "number"),
             Column("Share", "number"),
@@ -104,13 +105,12 @@ def share_page(store: Store, asked: Question, context: Context, size: Size) -> P
         total=len(found.rows),
         remainder="; --top shows more",
     )
-    notes = [Text(note, "notice") for note in found.notes]
     of = hours_text(found.total.seconds - found.total.unknown)
     return Page(
         title,
         [
             Section(title, [_share_chart(title, shown, asked), table]),
-            *([Section("", notes)] if notes else []),
+            *noted(found.notes),
         ],
         summary=(
             f"{show_share(found.total.share)} of {of} {asked.unit} were of jobs of more than "
@@ -280,12 +280,13 @@ def coverage_page(
         )
         for name, rows in found.tables.items()
     ]
-    sections.append(Section("Tests to add first", [_additions_table(found)]))
-    if found.notes:
-        sections.append(Section("", [Text(note, "notice") for note in found.notes]))
     return Page(
         "Coverage",
-        sections,
+        [
+            *sections,
+            Section("Tests to add first", [_additions_table(found)]),
+            *noted(found.notes),
+        ],
         summary=(
             f"{count_text(len(tests), 'case')} of the suite: they cover "
             f"{_part(total.of_size, total.seconds)} of {hours_text(total.seconds)} {asked.unit} "
@@ -476,7 +477,7 @@ def _covered_table(found: CoverageAnswer, name: str, rows: Sequence[Covered]) ->
     whole = found.total.seconds
     return Table(
         [
-            Column(ATTRIBUTES[name].title, fold=True),
+            Column(title_of(name), fold=True),
             Column("Share of hours", "number"),
             Column("Covered", "number"),
             Column("Application alone", "number"),

@@ -94,13 +94,18 @@ def uncovered(covered: Iterable[tuple[int, int]], since: int, until: int) -> lis
 
 def stored_imports(store: Store, machine: str = "") -> list[StoredImport]:
     """Return what was imported of a machine, or of all, by the time when it was asked."""
-    where, values = ("WHERE machine = ?", [machine]) if machine else ("", [])
     columns = ", ".join(IMPORTS.names)
+    where, values = _of_machine(machine)
     sql = f"SELECT {columns} FROM usage_imports {where} ORDER BY machine, cluster, name"
     return [
         StoredImport(**dict(zip(IMPORTS.names, row, strict=True)))
         for row in store.rows(sql, values)
     ]
+
+
+def _of_machine(machine: str) -> tuple[str, list[str]]:
+    """Return the condition of a query for rows of a machine, and its values; "": of all."""
+    return ("WHERE machine = ?", [machine]) if machine else ("", [])
 
 
 def minute(time: int) -> str:
@@ -135,33 +140,35 @@ class _ImportSpan(Struct, frozen=True):
 def _import_spans(rows: Sequence[StoredImport]) -> list[_ImportSpan]:
     """Return the spans that imports cover, those of one source that touch each other as one. Jobs
     that several imports brought are counted in each."""
-    spans: list[_ImportSpan] = []
+    touching: list[list[StoredImport]] = []
+    before, until = ("", "", ""), 0
     for row in sorted(rows, key=lambda row: (row.machine, row.cluster, row.source, row.since)):
-        same = spans[-1] if spans else None
-        if (
-            same is None
-            or (same.machine, same.cluster, same.source) != (row.machine, row.cluster, row.source)
-            or row.since > same.until
-        ):
-            same = _ImportSpan(row.machine, row.cluster, row.source, row.since, row.until, 0)
-        else:
-            spans.pop()
-        spans.append(
-            _ImportSpan(
-                same.machine,
-                same.cluster,
-                same.source,
-                same.since,
-                max(same.until, row.until),
-                max(same.asked, row.asked),
-                same.imports + 1,
-                same.jobs + row.jobs,
-                same.unfinished + row.unfinished,
-                same.rejects + row.rejects,
-                same.removed + row.removed,
-            )
-        )
-    return spans
+        source = (row.machine, row.cluster, row.source)
+        if source != before or row.since > until:
+            touching.append([])
+            until = 0
+        touching[-1].append(row)
+        before, until = source, max(until, row.until)
+    return list(map(_span_of, touching))
+
+
+def _span_of(rows: Sequence[StoredImport]) -> _ImportSpan:
+    """Return the span of imports of one source that touch each other, the earliest first."""
+    first = rows[0]
+    sums = {
+        name: sum(getattr(row, name) for row in rows)
+        for name in ("jobs", "unfinished", "rejects", "removed")
+    }
+    return _ImportSpan(
+        machine=first.machine,
+        cluster=first.cluster,
+        source=first.source,
+        since=first.since,
+        until=max(row.until for row in rows),
+        asked=max(row.asked for row in rows),
+        imports=len(rows),
+        **sums,
+    )
 
 
 def imports_page(store: Store, machine: str = "") -> Page:
@@ -174,21 +181,22 @@ def imports_page(store: Store, machine: str = "") -> Page:
     if left:
         parts.append(Table.of(_GAPS, left, title="Gaps"))
     parts += [Text(f"{fault}; its jobs are left out", "notice") for fault in faults]
-    jobs = store.rows(
-        "SELECT count(*) FROM usage_jobs" + (" WHERE machine = ?" if machine else ""),
-        [machine] if machine else [],
-    )[0][0]
-    told = f"{count(jobs, 'job')} of {count(len({row.machine for row in rows}), 'machine')}"
-    summary = (
-        f"{told}, {count(len(left), 'gap')}" if rows else f"{machine or 'no machine'}: {NO_IMPORT}"
-    )
     return Page(
         "Imported jobs",
         [Section("Spans", parts)],
-        summary,
+        _summary(store, machine, rows, left),
         records=lambda: {"spans": spans, "gaps": [gap._asdict() for gap in left], "faults": faults},
         lines=lambda: _lines(spans, left),
     )
+
+
+def _summary(store: Store, machine: str, rows: Sequence[StoredImport], left: Sequence[Gap]) -> str:
+    if not rows:
+        return f"{machine or 'no machine'}: {NO_IMPORT}"
+    where, values = _of_machine(machine)
+    jobs = store.rows(f"SELECT count(*) FROM usage_jobs {where}", values)[0][0]
+    machines = count(len({row.machine for row in rows}), "machine")
+    return f"{count(jobs, 'job')} of {machines}, {count(len(left), 'gap')}"
 
 
 _SPANS = (

@@ -70,6 +70,11 @@ class Ask(NamedTuple):
     covered_until: int = 0
     cursor: str = ""
 
+    @property
+    def covered(self) -> Covered:
+        """The span of a file of all jobs: what the user said; None where he said nothing."""
+        return None if self.since is None and self.until is None else (self.since, self.until)
+
     def of_span(self, jobs: Iterable[UserJob]) -> Iterable[UserJob]:
         """Return those of a file's jobs that were in the queue or ran within the span that the user
         said; all where he said none."""

@@ -14,13 +14,17 @@ and jobs have their numbers: a million rows are read in half the time then.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from seatrial.lazy import Bools, Ints, SmallInts, np
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import Column, Id, Table, chunks, columns_of
 from seatrial.units import SECOND_NS
@@ -179,6 +183,19 @@ class Words(NamedTuple):
         place = {name: i for i, name in enumerate(names)}
         return cls(np.fromiter(map(place.__getitem__, words), np.int32, len(words)), names)
 
+    @classmethod
+    def alike(cls, word: str, number: int) -> Self:
+        """Return a column of so many times one word."""
+        return cls(np.zeros(number, dtype=np.int32), (word,))
+
+    def only(self, chosen: Bools | Ints) -> Self:
+        """Return those that a mask or places choose, in that order."""
+        return self._replace(codes=self.codes[chosen])
+
+    def texts(self) -> list[str]:
+        """Return the word of each job."""
+        return [self.names[code] for code in self.codes.tolist()]
+
     def are(self, names: Iterable[str]) -> Bools:
         """Return which of them are one of these names."""
         wanted = set(names)
@@ -218,10 +235,7 @@ class Jobs(Struct, frozen=True):
         """Return the jobs that a mask or places choose, in that order."""
         return type(self)(
             {name: column[chosen] for name, column in self.numbers.items()},
-            {
-                name: Words(column.codes[chosen], column.names)
-                for name, column in self.words.items()
-            },
+            {name: column.only(chosen) for name, column in self.words.items()},
         )
 
     def seconds_within(self, since: int, until: int) -> Ints:
@@ -257,18 +271,17 @@ def read_jobs(store: Store, chosen: Chosen, columns: Iterable[str] = ()) -> Jobs
     ``node_list`` are texts of their own for each job, and cost the most.
     """
     wanted = frozenset(columns) or frozenset(UserJob.__struct_fields__)
-    numbers = [name for name in NUMBERS if name in wanted]
-    coded = [name for name in CODED if name in wanted]
-    plain = [name for name in ("job", "node_list") if name in wanted]
+    numbers, coded, plain = (
+        [name for name in names if name in wanted]
+        for names in (NUMBERS, CODED, ("job", "node_list"))
+    )
     with store.reading():
         parts = list(_parts(store, chosen, [*numbers, *coded], plain))
         values = _joined([part.numbers for part in parts], len(numbers) + len(coded))
-        words = {
-            name: _decoded(store, ids)
-            for name, ids in zip(coded, values[len(numbers) :], strict=True)
-        }
+        ids = zip(coded, values[len(numbers) :], strict=True)
+        words = {name: _decoded(store, column) for name, column in ids}
     for i, name in enumerate(plain):
-        words[name] = Words.of([word for part in parts for word in part.texts[i]])
+        words[name] = Words.of([*chain.from_iterable(part.texts[i] for part in parts)])
     if "machine" in wanted:
         words["machine"] = _machines(parts)
     return Jobs(dict(zip(numbers, values, strict=False)), words)
@@ -292,7 +305,7 @@ def _parts(
 ) -> Iterator[_Part]:
     """Yield the chosen jobs, some at a time."""
     selected = ", ".join(map(_selected, numbers)) or "submitted"
-    for machine in [chosen.machine] if chosen.machine else _known_machines(store):
+    for machine in [chosen.machine] if chosen.machine else known_machines(store):
         for since, until in _spans(store, machine, chosen.until):
             rest, values = _conditions(machine, chosen, since, until)
             found = store.numbers(f"SELECT {selected} {rest}", values)
@@ -340,8 +353,8 @@ def _spans(store: Store, machine: str, until: int) -> Iterator[tuple[int, int]]:
         since = end
 
 
-def _known_machines(store: Store) -> list[str]:
-    """Return the machines that have jobs, sorted."""
+def known_machines(store: Store) -> list[str]:
+    """Return the machines of which jobs were imported, sorted."""
     rows = store.rows("SELECT DISTINCT machine FROM usage_imports ORDER BY machine")
     return [machine for (machine,) in rows]
 
@@ -377,3 +390,38 @@ def _machines(parts: Sequence[_Part]) -> Words:
     codes = [names.index(part.machine) for part in parts]
     sizes = [part.size for part in parts]
     return Words(np.repeat(np.array(codes, dtype=np.int32), sizes), names)
+
+
+# ---- nodes of jobs -------------------------------------------------------------------------------
+
+
+class NodePlaces:
+    """Finds nodes of some names in sets of nodes. Most sets of jobs are one span of numbers, of
+    which the ends alone are looked for."""
+
+    _SPAN = re.compile(r"([^\[\],]*?)(?:([0-9]+)|\[([0-9]+)-([0-9]+)\])")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._place = {name: place for place, name in enumerate(names)}
+        self._none: Ints = np.zeros(0, dtype=np.int64)
+        numbered: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for name, place in self._place.items():
+            if (match := self._SPAN.fullmatch(name)) and match[2]:
+                numbered.setdefault((match[1], len(match[2])), []).append((int(match[2]), place))
+        self._spans = {
+            key: ([number for number, _ in rows], np.array([place for _, place in rows]))
+            for key, rows in ((key, sorted(rows)) for key, rows in numbered.items())
+        }
+
+    def of(self, nodes: str) -> tuple[Ints, int]:
+        """Return the places of those names that a set has, and how many nodes the set has: 0 if
+        that is not known."""
+        if match := self._SPAN.fullmatch(nodes):
+            first, last = match[2] or match[3], match[2] or match[4]
+            if len(first) == len(last) and first <= last:
+                numbers, places = self._spans.get((match[1], len(first)), ([], self._none))
+                low, high = bisect_left(numbers, int(first)), bisect_right(numbers, int(last))
+                return places[low:high], int(last) - int(first) + 1
+        names = unfold_or_empty(nodes)
+        known = [self._place[name] for name in names if name in self._place]
+        return np.array(known, dtype=np.int64), len(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,17 +11,10 @@ from msgspec.structs import replace
 from seatrial.hooks import value_of
 from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, checked, doc
+from seatrial.model.time_zone import zone_of
 
 FILES = ("fields", "applications", "charges")
 """The keys that name files; paths start at the folder of the machine file."""
-
-
-def check_zone(name: str) -> None:
-    """Raise ValueError if this is no time zone."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no time zone; write e.g. UTC or Europe/Berlin") from None
 
 
 class UsageSettings(FileModel, frozen=True):
@@ -39,7 +31,7 @@ class UsageSettings(FileModel, frozen=True):
     ] = None
     time_zone: Annotated[
         str,
-        checked(check_zone),
+        checked(zone_of),
         doc("time zone of months, such as Europe/Berlin; default: that of the host that is asked"),
     ] = ""
     fields: Annotated[str, doc("file that gives accounts or users their field of science")] = ""

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.lazy import np
-from seatrial.plugins.usage.attributes import Context, context_of, zone_name
+from seatrial.plugins.usage.attributes import Context, context_of, title_of, zone_name
 from seatrial.plugins.usage.charge_pages import (
     HIDDEN,
     TOP,
@@ -40,7 +40,6 @@ from seatrial.plugins.usage.charge_pages import (
     record_of,
     sums_by,
     sums_table,
-    title_of,
     total_of,
     words_of,
 )
@@ -167,7 +166,7 @@ def _words_of_loss(
 ) -> Words:
     if name in (CAUSE, INCIDENT):
         word = loss.incident.cause if name == CAUSE else loss.incident.id
-        return Words(np.zeros(len(jobs), dtype=np.int32), (word,))
+        return Words.alike(word, len(jobs))
     return words_of(name, jobs, context, zone)
 
 
@@ -256,11 +255,10 @@ def _jobs_of(found: Losses, names: bool) -> Iterator[dict[str, Any]]:
     hidden: dict[str, str] = {}
     for loss in found.losses:
         column = {
-            key: [loss.jobs.words[key].names[code] for code in loss.jobs.words[key].codes.tolist()]
+            key: loss.jobs.words[key].texts()
             for key in ("job", "user", "account", "state", "node_list")
         }
-        reasons = [loss.reasons.names[code] for code in loss.reasons.codes.tolist()]
-        for i, reason in enumerate(reasons):
+        for i, reason in enumerate(loss.reasons.texts()):
             user = column["user"][i]
             shown = user if names else hidden.setdefault(user, f"{HIDDEN} {len(hidden) + 1}")
             refund = int(loss.refunds[i])
@@ -326,11 +324,7 @@ def _idle_section(found: Losses) -> Section:
 
 
 def _summary(found: Losses, total: Sum) -> str:
-    users = {
-        loss.counted.words["user"].names[code]
-        for loss in found.losses
-        for code in loss.counted.words["user"].codes.tolist()
-    } - {""}
+    users = {user for loss in found.losses for user in loss.counted.words["user"].texts()} - {""}
     hours = hours_text(total.hundredths)
     known = total.jobs - total.without
     refund = grouped(charge_text(total.steps, found.decimals))
@@ -426,26 +420,14 @@ def _message(found: Losses, user: str, jobs: Sequence[dict[str, Any]]) -> str:
     total = charge_text(int(sum(refunds) * 10**found.decimals), found.decimals)
     unknown = len(jobs) - len(refunds)
     lines = [f"Dear {user}," if user else "Dear user,", ""]
-    for each in (by_id[id] for id in ids):
-        end = f"to {_minute(each.end, found.zone)}" if each.is_over else "on"
-        lines += _filled(
-            f"From {_minute(each.start, found.zone)} {end} ({zone_name(found.zone)}) "
-            f"{found.machine} had an incident: {each.text.rstrip('.')}."
-        )
+    for id in ids:
+        lines += _filled(_told_incident(by_id[id], found.zone))
     many = "1 of your jobs was ended by it before it was done:"
     if len(jobs) > 1:
         many = f"{len(jobs)} of your jobs were ended by it before they were done:"
     lines += ["", many, ""]
     for job in jobs:
-        ended = _minute(job["ended"], found.zone)
-        refund = (
-            "refund not known" if job["refund"] is None else f"refunded {grouped(job['refund'])}"
-        )
-        account = f" (account {job['account']})" if job["account"] else ""
-        lines += [
-            f"  job {job['job']}{account}, ended {ended}",
-            f"    lost {_hours(job['core_seconds_lost'])} core-hours, {refund}",
-        ]
+        lines += _told_job(job, found.zone)
     lines += [
         "",
         f"In all {hours_text(lost)} core-hours were lost; {grouped(total)} are given back.",
@@ -456,6 +438,24 @@ def _message(found: Losses, user: str, jobs: Sequence[dict[str, Any]]) -> str:
         )
     lines += _filled("If a job of yours is missing here, please tell us its number.")
     return "\n".join(lines) + "\n"
+
+
+def _told_incident(each: Incident, zone: tzinfo | None) -> str:
+    """Return a sentence on what happened."""
+    end = f"to {_minute(each.end, zone)}" if each.is_over else "on"
+    span = f"From {_minute(each.start, zone)} {end} ({zone_name(zone)})"
+    return f"{span} {each.machine} had an incident: {each.text.rstrip('.')}."
+
+
+def _told_job(job: Mapping[str, Any], zone: tzinfo | None) -> list[str]:
+    """Return the lines on a job."""
+    account = f" (account {job['account']})" if job["account"] else ""
+    known = job["refund"] is not None
+    refund = f"refunded {grouped(job['refund'])}" if known else "refund not known"
+    return [
+        f"  job {job['job']}{account}, ended {_minute(job['ended'], zone)}",
+        f"    lost {_hours(job['core_seconds_lost'])} core-hours, {refund}",
+    ]
 
 
 def _filled(text: str) -> list[str]:

@@ -13,8 +13,8 @@ or what it had used since its last checkpoint where that is told.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,13 +22,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.files import open_regular
 from seatrial.lazy import Bools, Ints, np
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
-from seatrial.plugins.usage.charges import NO_CHARGES, ChargesFile, NodePlaces, charge, held_seconds
-from seatrial.plugins.usage.jobs import FAILED, NONE, Jobs, Words
+from seatrial.plugins.usage.charges import NO_CHARGES, ChargesFile, charge, held_seconds
+from seatrial.plugins.usage.jobs import FAILED, NONE, Jobs, NodePlaces, Words
+from seatrial.plugins.usage.sources.files import csv_rows
 from seatrial.results.notes import Note
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, moment_of
 
@@ -68,6 +68,17 @@ def incident_of(note: Note, now: int) -> Incident:
     return Incident(
         note.id, note.machine, start, end, note.nodes, note.cause, note.text, bool(note.until)
     )
+
+
+def incidents_between(
+    known: Iterable[Note], machine: str, since: int, until: int
+) -> list[Incident]:
+    """Return the incidents of a machine ("": of all) among notes that began in a span, in s;
+    ``until`` 0: up to now. Raises UsageError for one that no command would write."""
+    now = int(time.time())
+    of_machine = [note for note in known if note.cause and machine in ("", note.machine)]
+    incidents = [incident_of(note, now) for note in of_machine]
+    return [each for each in incidents if since <= each.start and not 0 < until <= each.start]
 
 
 class IdleTime(NamedTuple):
@@ -114,8 +125,7 @@ class Loss(Struct, frozen=True, kw_only=True):
 
     def ids(self, chosen: Bools) -> set[str]:
         """Return the ids of the jobs that a mask chooses."""
-        ids = self.jobs.words["job"]
-        return {ids.names[code] for code in ids.codes[chosen].tolist()}
+        return {*self.jobs.words["job"].only(chosen).texts()}
 
     @property
     def may_count(self) -> Bools:
@@ -212,10 +222,10 @@ def _judged(
 ) -> tuple[Words, Bools]:
     """Return why each job counts, or does not, and which do."""
     taken = {key: loss.incident.id for loss in before for key in _keys(loss.counted)}
-    lists, state = jobs.words["node_list"], jobs.words["state"]
+    lists = jobs.words["node_list"]
     rows = zip(
         _keys(jobs),
-        (state.names[code] for code in state.codes.tolist()),
+        jobs.words["state"].texts(),
         jobs.numbers["ended"].tolist(),
         jobs.numbers["cores"].tolist(),
         where.unknown[lists.codes].tolist(),
@@ -233,9 +243,8 @@ def _judged(
 
 def _keys(jobs: Jobs) -> Iterator[tuple[str, int, int]]:
     """Yield what tells jobs of a machine apart."""
-    ids = jobs.words["job"]
     yield from zip(
-        (ids.names[code] for code in ids.codes.tolist()),
+        jobs.words["job"].texts(),
         jobs.numbers["submitted"].tolist(),
         jobs.numbers["attempt"].tolist(),
         strict=True,
@@ -290,20 +299,15 @@ def _since_checkpoints(
 def read_checkpoints(path: Path) -> dict[str, int]:
     """Return the last checkpoint of each job, in s, of a CSV file with the titles job and time.
     Raises UsageError with the line that is at fault."""
-    try:
-        with open_regular(path) as file:
-            rows = csv.DictReader(file.read().decode().splitlines())
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from None
     found: dict[str, int] = {}
-    for line, row in enumerate(rows, 2):
-        job, time = ((row.get(key) or "").strip() for key in ("job", "time"))
+    for line, row in csv_rows(path):
+        job, saved = ((row.get(key) or "").strip() for key in ("job", "time"))
         try:
             if not job:
                 raise ValueError("has no job; write the titles job,time in the first line")
             if job in found:
                 raise ValueError(f"job {job} has two lines; keep the last checkpoint")
-            found[job] = moment_of(time) // SECOND_NS
+            found[job] = moment_of(saved) // SECOND_NS
         except ValueError as error:
             raise UsageError(f"{path}:{line}: {error}") from None
     return found

@@ -21,6 +21,7 @@ from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, NAMING, Context
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
 from seatrial.plugins.usage.document import Answers
 from seatrial.plugins.usage.gaps import imports_page
+from seatrial.plugins.usage.jobs import known_machines
 from seatrial.plugins.usage.questions import Measure, Question, parse_by, parse_condition
 from seatrial.plugins.usage.report import NO_INCIDENT, losses_of_machines
 from seatrial.plugins.usage.settings import settings_of
@@ -351,11 +352,6 @@ def _of_last_year(store: Store, asked: Asked) -> Asked:
     month = last.year * 12 + last.month - MONTHS
     since = datetime(month // 12, month % 12 + 1, 1, tzinfo=last.tzinfo)
     return asked._replace(since=int(since.timestamp()))
-
-
-def known_machines(store: Store) -> list[str]:
-    """Return the machines of whose jobs something is known."""
-    return [name for (name,) in store.rows("SELECT DISTINCT machine FROM usage_imports")]
 
 
 def _imports_mark(store: Store) -> Hashable:

@@ -29,15 +29,16 @@ from seatrial.cli.study import HOW, print_or_draw
 from seatrial.errors import UsageError
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, prepare_trial
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, Context, context_of
 from seatrial.plugins.usage.coverage import coverage_page, share_page, tests_of
+from seatrial.plugins.usage.jobs import known_machines
 from seatrial.plugins.usage.questions import (
     TOP,
     Measure,
     Question,
     Unit,
-    machines_in,
     parse_by,
 )
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
@@ -82,7 +83,13 @@ asked_options = together(
     choice_option("--unit", of=get_args(Unit), help="What is counted of jobs."),
     path_option("--applications", "FILE", "Rules for applications, in place of the machine's."),
     path_option("--fields", "FILE", "Fields of science, in place of the machine's file."),
-    text_option("--zone", "ZONE", "Time zone of months, such as UTC; default: this host's."),
+    value_option(
+        "--zone",
+        "ZONE",
+        "Time zone of months, such as UTC; default: this host's.",
+        type=Parsed(zone_of),
+        default=None,
+    ),
     value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=TOP),
     format_option("table", "json", "csv", "svg", help=HOW),
     click.pass_obj,
@@ -108,7 +115,7 @@ _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}", re.ASCII)
 
 def _names_may_leave(machine: str, store: Store) -> bool:
     """Return whether the machines that are asked about allow names of users in files."""
-    machines = [machine] if machine else machines_in(store)
+    machines = [machine] if machine else known_machines(store)
     return all(settings_of(name).names_on_pages for name in machines)
 
 
@@ -116,7 +123,7 @@ def asked_of(store: Store, chosen: dict[str, Any], **more: Any) -> tuple[Questio
     """Return the question of a command's options, and what attributes are told by."""
     machine = name_of_machine(chosen["machine"]) if chosen["machine"] else ""
     context = context_of(
-        [machine] if machine else machines_in(store),
+        [machine] if machine else known_machines(store),
         edges=chosen.get("edges", ()),
         fields=chosen["fields"],
         applications=chosen["applications"],

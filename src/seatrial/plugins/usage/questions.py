@@ -31,7 +31,7 @@ from seatrial.plugins.usage.attributes import (
     words,
     zone_name,
 )
-from seatrial.plugins.usage.gaps import gaps, stored_imports
+from seatrial.plugins.usage.gaps import gaps
 from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, Words, read_jobs
 from seatrial.plugins.usage.waits import SHARES, Curve, Waits, waits_of
 from seatrial.results.store.schema import Store
@@ -45,13 +45,8 @@ Measure = Literal["hours", "jobs", "users", "waits", "failures", "energy"]
 Unit = Literal["core-hours", "node-hours"]
 
 HOUR = 3600
-JOULES_OF_KWH = 3_600_000
 MAX_CELLS = 5_000_000
 TOP = 20
-PARTS = 5
-"""Parts of a bar beside the others."""
-BAR = 44
-"""Characters of the longest bar on a terminal."""
 HINTS = 5
 """Names that are told to be added to the rules."""
 
@@ -107,10 +102,9 @@ def load(store: Store, asked: Question, context: Context, columns: Collection[st
     """Return the jobs of a question with these columns. Those that run have as their end the time
     up to which their machine is known. Raises UsageError if there are none."""
     conditions = [parse_condition(text) for text in asked.where]
-    needed = {*_NEEDED, *columns, _amount_of(asked.unit)}
-    for name in (*asked.by, *(each.attribute for each in conditions)):
-        if name != MONTH:
-            needed |= ATTRIBUTES[name].columns(context)
+    names = {*asked.by, *(each.attribute for each in conditions)} - {MONTH}
+    of_names = (ATTRIBUTES[name].columns(context) for name in names)
+    needed = {*_NEEDED, *columns, _amount_of(asked.unit)}.union(*of_names)
     if asked.until and asked.since >= asked.until:
         raise UsageError("--since is not before --until; name an earlier time")
     chosen = Chosen(machine=asked.machine, since=asked.since, until=asked.until)
@@ -186,11 +180,6 @@ def _with_ends(found: Found, unit: Unit) -> Found:
 
 def _are(number: int, noun: str) -> str:
     return f"1 {noun} is" if number == 1 else f"{number:,} {noun}s are"
-
-
-def machines_in(store: Store) -> list[str]:
-    """Return the machines of which jobs were imported."""
-    return sorted({row.machine for row in stored_imports(store)})
 
 
 # ---- conditions
@@ -607,26 +596,33 @@ def _rows(
     cells = np.flatnonzero(measured.present)
     codes = np.unravel_index(cells, [len(axis.names) for axis in grid.axes])
     main = measured.values[measured.main][cells]
-    ranked = [_ranked(axis, of_axis, main) for axis, of_axis in zip(grid.axes, codes, strict=True)]
-    ranks = [np.argsort(of_axis)[code] for of_axis, code in zip(ranked, codes, strict=True)]
+    ranks, words_of_rows, words_of_axes = zip(
+        *(
+            _words_of(axis, of_axis, main, asked.names)
+            for axis, of_axis in zip(grid.axes, codes, strict=True)
+        ),
+        strict=True,
+    )
     order = np.lexsort(ranks[::-1])
-    names = [shown_names(axis.name, axis.names, asked.names) for axis in grid.axes]
-    shown = [
-        [of_axis[code] for code in of_rows[order].tolist()]
-        for of_axis, of_rows in zip(names, codes, strict=True)
-    ]
+    keys = list(zip(*words_of_rows, strict=True))
     columns = {name: column[cells][order].tolist() for name, column in measured.values.items()}
     rows = [
-        Row(words_of_row, dict(zip(columns, values, strict=True)))
-        for words_of_row, values in zip(
-            zip(*shown, strict=True), zip(*columns.values(), strict=True), strict=True
-        )
+        Row(keys[place], dict(zip(columns, values, strict=True)))
+        for place, values in zip(order.tolist(), zip(*columns.values(), strict=True), strict=True)
     ]
-    present = [{*code.tolist()} for code in codes]
-    return rows, tuple(
-        tuple(of_axis[code] for code in rank.tolist() if code in there)
-        for of_axis, rank, there in zip(names, ranked, present, strict=True)
-    )
+    return rows, words_of_axes
+
+
+def _words_of(
+    axis: _Axis, codes: Indices, main: Ints | Floats, with_names: bool
+) -> tuple[Indices, list[str], tuple[str, ...]]:
+    """Return of an axis the rank of each row's word, these words, and all that any row has in their
+    order."""
+    ranked = _ranked(axis, codes, main)
+    names = shown_names(axis.name, axis.names, with_names)
+    there = {*codes.tolist()}
+    in_order = tuple(names[code] for code in ranked.tolist() if code in there)
+    return np.argsort(ranked)[codes], [names[code] for code in codes.tolist()], in_order
 
 
 def _ranked(axis: _Axis, codes: Indices, main: Ints | Floats) -> Indices:
@@ -668,20 +664,7 @@ def seconds_of(found: Found, unit: Unit) -> Ints:
 
 def _first_names(jobs: Jobs, seconds: Ints, attribute: Attribute, whole: int) -> str:
     """Return the names that tell most of these hours, each with its share of all hours."""
-    column = jobs.words[attribute.next_rule]
-    names: Sequence[str] = column.names
-    codes = column.codes
-    if attribute.rules == "applications" and "executable" in jobs.words:
-        programs = jobs.words["executable"]
-        of_program = [program_of(name.partition("\n")[0]) for name in programs.names]
-        has = np.array([bool(name) for name in of_program], dtype=bool)[programs.codes]
-        codes = np.where(has, programs.codes + len(names), codes)
-        names = [
-            *(f"name {name or UNKNOWN}" for name in names),
-            *(f"executable {p}" for p in of_program),
-        ]
-    else:
-        names = [f"{attribute.next_rule} {name or UNKNOWN}" for name in names]
+    codes, names = _telling_names(jobs, attribute)
     sums: dict[str, int] = {}
     for name, value in zip(names, sums_of(codes, seconds, len(names)).tolist(), strict=True):
         sums[name] = sums.get(name, 0) + value
@@ -689,6 +672,20 @@ def _first_names(jobs: Jobs, seconds: Ints, attribute: Attribute, whole: int) ->
     return listed(
         [f"{name} ({in_per_cent(sums[name] / whole)})" for name in ranked if sums[name]], HINTS
     )
+
+
+def _telling_names(jobs: Jobs, attribute: Attribute) -> Words:
+    """Return the name of each job that a rule would go by, with what it is: of an application the
+    program, where it is recorded."""
+    codes, names = jobs.words[attribute.next_rule]
+    told = [f"{attribute.next_rule} {name or UNKNOWN}" for name in names]
+    if attribute.rules != "applications" or "executable" not in jobs.words:
+        return Words(codes, tuple(told))
+    programs = jobs.words["executable"]
+    of_program = [program_of(name.partition("\n")[0]) for name in programs.names]
+    has = np.array([bool(name) for name in of_program], dtype=bool)[programs.codes]
+    told += [f"executable {name}" for name in of_program]
+    return Words(np.where(has, programs.codes + len(names), codes), tuple(told))
 
 
 def hours_text(seconds: int) -> str:

@@ -14,23 +14,32 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
-from time import time
 from typing import NamedTuple
 
+import click
+
 from seatrial import __version__
+from seatrial.cli import Folders
+from seatrial.cli.options import Parsed, machine_named, path_option, value_option
+from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
+from seatrial.files import replace_file
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.answer_page import usage_page
-from seatrial.plugins.usage.attributes import MONTH, Context, zone_name
+from seatrial.plugins.usage.attributes import MONTH, Context, context_of, zone_name
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
-from seatrial.plugins.usage.document import Document
+from seatrial.plugins.usage.document import Document, document_html, document_markdown
 from seatrial.plugins.usage.gaps import gaps, imports_page
 from seatrial.plugins.usage.loss_pages import LossQuestion, losses_of, losses_page
-from seatrial.plugins.usage.losses import incident_of
+from seatrial.plugins.usage.losses import incidents_between
+from seatrial.plugins.usage.question_commands import parse_edges
 from seatrial.plugins.usage.questions import Measure, Question
-from seatrial.plugins.usage.settings import settings_of
+from seatrial.plugins.usage.settings import name_of_machine, settings_of
 from seatrial.results import notes
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Page, Section, Text
+from seatrial.units import count, show_bytes
 
 TOP = 25
 
@@ -151,17 +160,89 @@ def losses_of_machines(
 ) -> list[tuple[str, str, Page]]:
     """Return what the incidents of each machine cost that began in a span (s; 0: no bound). Each
     has a title, the address of its own page, and the answer; machines without any are left out."""
-    now = int(time())
-    known = [incident_of(note, now) for note in notes.read(file).notes if note.cause]
+    known = notes.read(file).notes
     asked = LossQuestion(by=("cause",))
     pages = []
     for machine in machines:
-        incidents = [
-            each
-            for each in known
-            if each.machine == machine and since <= each.start < (until or each.start + 1)
-        ]
-        if incidents:
+        if incidents := incidents_between(known, machine, since, until):
             page = losses_page(losses_of(store, incidents, asked), asked)
             pages.append((f"Losses of {machine}", "", page))
     return pages
+
+
+# ---- seatrial usage report -----------------------------------------------------------------------
+
+STDOUT = Path("-")
+_FORMS = {".html": document_html, ".htm": document_html, ".md": document_markdown}
+
+
+@click.command("report")
+@click.argument("period", metavar="YEAR|MONTH")
+@machine_named("Machine, by name or file.")
+@path_option(
+    "-o",
+    "--output",
+    "FILE",
+    "File to write, .html or .md; `-`: HTML to stdout. Default: usage-MACHINE-YEAR.html.",
+)
+@value_option(
+    "--edges",
+    "SIZES",
+    "Largest sizes of the classes of cores, such as 1,512,8192; default: powers.",
+    type=Parsed(parse_edges),
+    default="",
+)
+@value_option(
+    "--zone",
+    "ZONE",
+    "Time zone of months, such as UTC; default: this host's.",
+    type=Parsed(zone_of),
+    default=None,
+)
+@click.pass_obj
+def command(
+    folders: Folders,
+    period: str,
+    machine: str | None,
+    output: Path | None,
+    edges: tuple[int, ...],
+    zone: tzinfo | None,
+) -> int:
+    """Write what others ran in a year, or a month, as one file.
+
+    Hours by size, field, application, mode and queue, users, waits, failures, energy, and what is
+    missing, as charts and tables. An HTML file loads nothing, and prints on paper. Names of people
+    are in it only if the machine's file says so.
+
+    \b
+    seatrial usage report 2010 -m hopper -o usage-2010.html
+    seatrial usage report 2010-03 -m hopper -o march.md
+    """
+    name = name_of_machine(machine)
+    context = context_of([name], edges=edges, zone=zone)
+    span = period_of(period, context.zone)
+    file = output or Path(f"usage-{name}-{span.name}.html")
+    write = document_html if file == STDOUT else _FORMS.get(file.suffix.lower())
+    if write is None:
+        remedy = "print the HTML to make a PDF" if file.suffix == ".pdf" else "name one of these"
+        raise UsageError(f"{file}: a report ends in .html or .md; {remedy}")
+    with opened(folders) as store:
+        document = usage_report(store, name, span, context, folders.trials / notes.FILE)
+    text = write(document)
+    if file == STDOUT:
+        click.echo(text, nl=False)
+        return 0
+    _write(file, text.encode())
+    told = f"{document.title}, {count(len(document.chapters), 'chapter')}"
+    click.echo(plain_line(f"{file}: {told}, {show_bytes(len(text.encode()))}"))
+    return 0
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Write the file whole or not at all. Raises UsageError."""
+    try:
+        replace_file(file, data, follow=True)
+    except OSError as error:
+        raise UsageError(
+            f"{file}: cannot be written: {error.strerror}; name another file with -o"
+        ) from error

@@ -27,8 +27,7 @@ from seatrial.plugins.usage.evidence import (
 )
 from seatrial.plugins.usage.gaps import gaps, minute
 from seatrial.plugins.usage.job_suspects import JobSuspect, JobSuspects, Reach, RunnerUp, find
-from seatrial.plugins.usage.jobs import Chosen, Jobs, read_jobs
-from seatrial.plugins.usage.questions import machines_in
+from seatrial.plugins.usage.jobs import Chosen, Jobs, known_machines, read_jobs
 from seatrial.plugins.usage.settings import machine_of, name_of_machine
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
@@ -75,7 +74,7 @@ def accuse(store: Store, machine: str, text: str, by_runs: Mapping[str, Collecti
     machine: of each of which jobs were imported. ``by_runs``: the nodes of each machine that runs
     of trials accuse, which are marked. Raises UsageError."""
     span = _parse_span(text)
-    known = machines_in(store)
+    known = known_machines(store)
     names = [name_of_machine(machine)] if machine else known
     if not names or not set(names) <= set(known):
         of = f" of {machine}" if machine else ""
@@ -195,8 +194,7 @@ def _sorts(judged: _Judged, one: JobSuspect) -> str:
 
 
 def _ids(judged: _Judged, jobs: Iterable[int]) -> list[str]:
-    words = judged.jobs.words["job"]
-    return [words.names[words.codes[judged.evidence.rows[job]]] for job in jobs]
+    return judged.jobs.words["job"].only(judged.evidence.rows[[*jobs]]).texts()
 
 
 def _first_jobs(judged: _Judged, one: JobSuspect) -> str:

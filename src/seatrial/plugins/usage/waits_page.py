@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, np
-from seatrial.plugins.usage.answer_page import count_text, span_text
+from seatrial.plugins.usage.answer_page import count_text, noted, span_text
 from seatrial.plugins.usage.attributes import (
     ATTRIBUTES,
     MONTH,
@@ -24,6 +24,7 @@ from seatrial.plugins.usage.attributes import (
     Context,
     month_of,
     shown_names,
+    title_of,
     words,
     zone_name,
 )
@@ -43,7 +44,7 @@ from seatrial.plugins.usage.waits import (
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Interval, forest
 from seatrial.show.draw.svg import WIDTH, Axis
-from seatrial.show.page import Chart, Column, Page, Section, Table, Text
+from seatrial.show.page import Chart, Column, Page, Section, Table
 from seatrial.units import show_seconds
 
 _SIZE = re.compile(r"([0-9][0-9_,]*)\s*(nodes?|cores?|)", re.ASCII)
@@ -140,12 +141,11 @@ def waits_page(store: Store, asked: Question, context: Context, like: Like) -> P
     """Return how long jobs like one wait, as a page. Raises UsageError if there are none."""
     found = answer(store, asked, context, like)
     title = f"Waits by {asked.by[0]}"
-    notes = [Text(note, "notice") for note in found.notes]
     return Page(
         title,
         [
             Section(title, [Chart(partial(_drawn, found)), _table(found)]),
-            *([Section("", notes)] if notes else []),
+            *noted(found.notes),
         ],
         summary=_summary(found, context),
         records=partial(_records, found, context),
@@ -296,7 +296,6 @@ def _first(found: WaitAnswer) -> list[Group]:
 
 def _table(found: WaitAnswer) -> Table:
     name = found.asked.by[0]
-    title = "Month" if name == MONTH else ATTRIBUTES[name].title
     rows = [
         [
             group.word,
@@ -309,7 +308,7 @@ def _table(found: WaitAnswer) -> Table:
         for group in _first(found)
     ]
     columns = [
-        Column(title, fold=True),
+        Column(title_of(name), fold=True),
         Column("Jobs", "number"),
         Column("Not started", "number", spare=1),
         Column("Median (95 %)", "number"),

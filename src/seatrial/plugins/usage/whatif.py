@@ -852,8 +852,7 @@ def _like(target: _Side, units: Ints) -> Bools:
 def _unfit(here: Record, unfit: Bools, there: _Side, total: int, what: str) -> Iterator[str]:
     """Yield which jobs are larger than a machine, and what becomes of them."""
     if unfit.any():
-        codes, names = here.jobs.words["job"]
-        jobs = [names[code] for code in codes[unfit].tolist()]
+        jobs = here.jobs.words["job"].only(unfit).texts()
         needs = "needs" if len(jobs) == 1 else "need"
         yield (
             f"{count(len(jobs), 'job')} {needs} more than the {total:,} {there.record.unit} of "

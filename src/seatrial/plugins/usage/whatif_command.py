@@ -27,7 +27,7 @@ from seatrial.cli.options import (
 from seatrial.cli.query_common import opened, print_page
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.attributes import context_of
-from seatrial.plugins.usage.questions import machines_in
+from seatrial.plugins.usage.jobs import known_machines
 from seatrial.plugins.usage.replay import Unit
 from seatrial.plugins.usage.settings import name_of_machine
 from seatrial.plugins.usage.simulation import program_or_reason
@@ -173,7 +173,7 @@ def command(folders: Folders, /, form: str, **chosen: Any) -> int:
     seatrial usage whatif -m hopper --drain 2010-03-01..2010-03-04
     """
     with opened(folders) as store:
-        question = _question(chosen, machines_in(store))
+        question = _question(chosen, known_machines(store))
         context = context_of(
             [name for name in (question.machine, question.to) if name],
             fields=chosen["fields"],

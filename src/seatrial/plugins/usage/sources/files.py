@@ -1,8 +1,9 @@
-"""Files that hold jobs: opened, whether they are compressed or not, and read by lines."""
+"""Files of others: opened, whether they are compressed or not, and read by lines or rows."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import gzip
 import io
 import os
@@ -62,3 +63,19 @@ def lines_of(path: Path, text: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
             if len(line) == LONGEST_LINE:
                 raise UsageError(f"{path}:{number}: has {LONGEST_LINE} characters or more: no log")
             yield number, line
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a CSV file with their lines, by the titles in its first line. Raises
+    UsageError."""
+    try:
+        with open_regular(path) as file:
+            text = file.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}") from None
+    reader = csv.DictReader(text.splitlines())
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise UsageError(f"{path}:{reader.line_num}: is no CSV: {error}") from None

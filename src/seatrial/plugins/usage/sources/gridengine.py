@@ -27,8 +27,10 @@ from seatrial.plugins.usage.sources.log_lines import (
     LATEST,
     Position,
     Reading,
+    cursor_of,
     first_record,
     is_record,
+    jobs_of,
     name_of,
     whole,
 )
@@ -134,6 +136,8 @@ class Accounts:
 
     def job(self, line: str) -> UserJob | None:
         """Return the job of a record, if it is one of a job. Raises ValueError."""
+        if not is_record(line) or len(line) == 1:
+            return None
         record = _record(line)
         key = (record.job, record.task)
         if record.pe_task not in ("NONE", ""):
@@ -299,7 +303,7 @@ class _AccountingFile:
 
     def batches(self, ask: Ask, rejects: Rejects) -> Iterator[Batch]:
         """Yield the jobs of each file, the oldest first. Raises UsageError."""
-        cursor = _cursor(ask.cursor) if ask.since is None else Cursor()
+        cursor = cursor_of(ask.cursor if ask.since is None else "", Cursor)
         files = _files(self.path, cursor.position.first)
         accounts = Accounts(ask.machine, self.parallel, cursor, rejects)
         goes_on = bool(cursor.position.first) and _is_known(files[0], cursor.position.first)
@@ -314,28 +318,9 @@ class _AccountingFile:
                 span = (since or accounts.first, accounts.last)
                 return span, msgspec.json.encode(kept).decode()
 
-            jobs = ask.of_span(_jobs(accounts, reading, rejects))
+            jobs = ask.of_span(jobs_of(reading, accounts.job, rejects))
             yield Batch(jobs, str(path), path.stat().st_mtime_ns, ended=ended)
             goes_on = True
-
-
-def _jobs(accounts: Accounts, reading: Reading, rejects: Rejects) -> Iterator[UserJob]:
-    """Yield the jobs of a file."""
-    for line in reading.lines():
-        try:
-            job = accounts.job(line) if is_record(line) and len(line) > 1 else None
-        except ValueError as error:
-            rejects.add(f"{reading.path}:{reading.position.lines}", str(error), line)
-            continue
-        if job is not None:
-            yield job
-
-
-def _cursor(text: str) -> Cursor:
-    try:
-        return msgspec.json.decode(text, type=Cursor) if text else Cursor()
-    except msgspec.MsgspecError:
-        return Cursor()  # of another version: the file is read again
 
 
 def _files(path: Path, first: str) -> list[Path]:

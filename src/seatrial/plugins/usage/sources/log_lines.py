@@ -15,13 +15,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
+from seatrial.plugins.usage.archive import Rejects
+from seatrial.plugins.usage.jobs import UserJob
 
+T = TypeVar("T")
 COMPRESSED = (".gz", ".bz2", ".xz")
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = dict(
     zip(COMPRESSED, (gzip.open, bz2.open, lzma.open), strict=True)
@@ -96,6 +100,30 @@ class Reading:
                     first = _digest(text)
                 self.position = Position(log, offset, number, first)
                 yield text
+
+
+def jobs_of(
+    reading: Reading, job: Callable[[str], UserJob | None], rejects: Rejects
+) -> Iterator[UserJob]:
+    """Yield the jobs that ``job`` makes of lines. A line for which it raises ValueError is
+    rejected."""
+    for line in reading.lines():
+        try:
+            found = job(line) if line else None
+        except ValueError as error:
+            rejects.add(f"{reading.path}:{reading.position.lines}", str(error), line)
+            continue
+        if found is not None:
+            yield found
+
+
+def cursor_of(text: str, kind: type[T]) -> T:
+    """Return what the last import left for the next one. One of another version is as none, so that
+    all is read again."""
+    try:
+        return msgspec.json.decode(text, type=kind) if text else kind()
+    except msgspec.MsgspecError:
+        return kind()
 
 
 def _is_there(file: BinaryIO, position: Position) -> bool:

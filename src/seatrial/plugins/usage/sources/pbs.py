@@ -22,8 +22,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.cli import Folders
+from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import UsageError
 from seatrial.model.node_set import fold
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import JobState, UserJob
@@ -32,10 +34,11 @@ from seatrial.plugins.usage.sources.log_lines import (
     LATEST,
     Position,
     Reading,
+    cursor_of,
+    jobs_of,
     name_of,
     whole,
 )
-from seatrial.plugins.usage.sources.zones import timezone_option
 
 EXIT_STATES: dict[int, tuple[JobState, str]] = {
     -1: ("failed", "execution failed before its files were there"),
@@ -524,7 +527,7 @@ class _PbsLog:
 
     def batches(self, ask: Ask, rejects: Rejects) -> Iterator[Batch]:
         """Yield the jobs of each file, that of the earliest day first. Raises UsageError."""
-        cursor = _cursor(ask.cursor) if ask.since is None else Cursor()
+        cursor = cursor_of(ask.cursor if ask.since is None else "", Cursor)
         files = _files(self.path, cursor.position.log, ask)
         records = PbsRecords(ask.machine, self.zone, cursor)
         before = cursor.position.log
@@ -549,23 +552,9 @@ def _jobs(
     records: PbsRecords, reading: Reading, rejects: Rejects, *, last: bool
 ) -> Iterator[UserJob]:
     """Yield the jobs of a file; behind the last one those that have not ended."""
-    for line in reading.lines():
-        try:
-            job = records.job(line) if line else None
-        except ValueError as error:
-            rejects.add(f"{reading.path}:{reading.position.lines}", str(error), line)
-            continue
-        if job is not None:
-            yield job
+    yield from jobs_of(reading, records.job, rejects)
     if last:
         yield from records.unfinished()
-
-
-def _cursor(text: str) -> Cursor:
-    try:
-        return msgspec.json.decode(text, type=Cursor) if text else Cursor()
-    except msgspec.MsgspecError:
-        return Cursor()  # of another version: all files are read again
 
 
 def _files(path: Path, before: str, ask: Ask) -> list[Path]:
@@ -603,7 +592,13 @@ def _follows(before: str, name: str) -> bool:
 
 @click.command("pbs")
 @click.argument("path", type=click.Path(path_type=Path, exists=True))
-@timezone_option("the log; default: as its records show it")
+@value_option(
+    "--timezone",
+    "NAME",
+    "Time zone of the log; default: as its records show it.",
+    type=Parsed(zone_of),
+    default=None,
+)
 @import_options
 def command(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: Any) -> int:
     """Import an accounting log of PBS Pro, OpenPBS or Torque.

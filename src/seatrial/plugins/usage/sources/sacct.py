@@ -28,12 +28,13 @@ import click
 
 from seatrial.account import name_of
 from seatrial.cli import Folders
-from seatrial.cli.options import value_option
+from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import BackendError, UsageError
 from seatrial.execute.environment import inherited
 from seatrial.execute.shell import kill_group
 from seatrial.model.machine import NodeGroup
 from seatrial.model.requirements import cpus_of
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UserJob
@@ -46,7 +47,6 @@ from seatrial.plugins.usage.sources.sacct_rows import (
     Reader,
     header_faults,
 )
-from seatrial.plugins.usage.sources.zones import timezone_option
 from seatrial.show.text import show_clock
 from seatrial.units import SECOND_NS, show_seconds
 
@@ -495,7 +495,13 @@ def _threads_per_core(groups: Sequence[NodeGroup]) -> int:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Read an output of sacct -P that was saved with its header (or .gz).",
 )
-@timezone_option("a saved output; default: that of this host")
+@value_option(
+    "--timezone",
+    "NAME",
+    "Time zone of a saved output; default: that of this host.",
+    type=Parsed(zone_of),
+    default=None,
+)
 @value_option("--cluster", "NAME", "Cluster, if the database has several.", default="")
 @click.option(
     "--steps/--no-steps",

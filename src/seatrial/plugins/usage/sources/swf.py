@@ -82,9 +82,7 @@ class SwfLog:
         """Yield all of the log. Raises UsageError."""
         with opened_text(self.path) as opened:
             rows = self._rows(lines_of(self.path, opened.text), ask.machine, rejects)
-            covered = (ask.since, ask.until)
-            given = covered if covered != (None, None) else None
-            yield Batch(ask.of_span(_jobs(rows)), str(self.path), opened.written, given)
+            yield Batch(ask.of_span(_jobs(rows)), str(self.path), opened.written, ask.covered)
 
     def _rows(
         self, lines: Iterator[tuple[int, str]], machine: str, rejects: Rejects

@@ -12,10 +12,10 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 import click
 from msgspec.structs import replace
@@ -25,13 +25,15 @@ from seatrial.cli.options import Parsed, list_option, path_option, text_option
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
+from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob
 from seatrial.plugins.usage.sources.files import lines_of, opened_text
-from seatrial.plugins.usage.sources.times import Moment, NoZone, time_reader, zone_of
+from seatrial.plugins.usage.sources.times import Moment, NoZone, time_reader
 from seatrial.units import listed, span_of
 
+T = TypeVar("T")
 TIMES = ("submitted", "eligible", "started", "ended")
 SPANS = ("wait", "elapsed", "suspended", "limit", "cpu")
 NUMBERS = ("attempt", "exit_code", "signal", "nodes", "cores", "gpus")
@@ -40,6 +42,7 @@ WORDS = (
     *("node_list", "reason", "cluster"),
 )
 FIELDS = (*TIMES, *SPANS, *NUMBERS, "energy", *WORDS)
+_TEXTS = tuple(field for field in WORDS if field != "state")
 NEEDED = ("job", "submitted")
 UNITS = {"s": 1.0, "ms": 0.001, "min": 60.0, "h": 3600.0, "d": 86400.0}
 ENERGY_UNITS = {"J": 1.0, "kJ": 1e3, "MJ": 1e6, "Wh": 3.6e3, "kWh": 3.6e6, "MWh": 3.6e9}
@@ -130,7 +133,7 @@ def faults_of(about: TableMap) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("delimiter",), f"{about.delimiter!r} is more than one character"
     try:
         zone_of(about.zone)
-    except UsageError as error:
+    except ValueError as error:
         yield ("zone",), str(error)
 
 
@@ -151,9 +154,7 @@ class _JobTable:
         """Yield all of the table. Raises UsageError."""
         with opened_text(self.path) as opened:
             jobs = ask.of_span(self._jobs(opened.text, ask.machine, rejects))
-            covered = (ask.since, ask.until)
-            given = covered if covered != (None, None) else None
-            yield Batch(jobs, str(self.path), opened.written, given, of_file=True)
+            yield Batch(jobs, str(self.path), opened.written, ask.covered, of_file=True)
 
     def _jobs(self, text: io.TextIOWrapper, machine: str, rejects: Rejects) -> Iterator[UserJob]:
         lines = (line for _, line in lines_of(self.path, text))
@@ -189,27 +190,27 @@ class _JobTable:
 
     def _places(self, head: list[str]) -> dict[str, int]:
         """Return the place of each field's column. Raises UsageError with all faults."""
-        given = self.about.columns
-        faults = [
-            f"{self.path}:1: has the column {name!r} twice; rename one"
-            for name in dict.fromkeys(head)
-            if name and head.count(name) > 1
-        ]
         plain = {name.lower().replace(" ", "_"): name for name in head}
-        columns = {field: plain[field] for field in FIELDS if field in plain} | dict(given)
-        for field, name in given.items():
-            if name not in head:
-                hint = suggest(name, head) or f"it has {listed(head, 20)}"
-                faults.append(f"{self.path}:1: has no column {name!r} (for {field}); {hint}")
-        for field in NEEDED:
-            if field not in columns:
-                faults.append(
-                    f"{self.path}:1: no column is known for {field}; say it: --column "
-                    f"{field}=HEADING; it has {listed(head, 20)}"
-                )
-        if faults:
+        columns = {field: plain[field] for field in FIELDS if field in plain} | self.about.columns
+        if faults := [f"{self.path}:1: {text}" for text in _head_faults(head, columns)]:
             raise InvalidFiles(faults)
         return {field: head.index(name) for field, name in columns.items()}
+
+
+def _head_faults(head: Sequence[str], columns: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is wrong with the first line of a table, of which these are the columns of
+    fields."""
+    for name in dict.fromkeys(head):
+        if name and head.count(name) > 1:
+            yield f"has the column {name!r} twice; rename one"
+    for field, name in columns.items():
+        if name not in head:
+            hint = suggest(name, head) or f"it has {listed(head, 20)}"
+            yield f"has no column {name!r} (for {field}); {hint}"
+    for field in NEEDED:
+        if field not in columns:
+            remedy = f"say it: --column {field}=HEADING; it has {listed(head, 20)}"
+            yield f"no column is known for {field}; {remedy}"
 
 
 def _row_text(cells: Sequence[str], delimiter: str) -> str:
@@ -241,9 +242,9 @@ class _RowReader:
             for field, place in self._places.items()
             if (text := cells[place].strip()).lower() not in self._unknown
         }
-        numbers = {field: self._number(field, said) for field in NUMBERS if field in said}
-        spans = {field: self._span(field, said) for field in SPANS if field in said}
-        words = {field: said[field] for field in WORDS if field in said and field != "state"}
+        numbers = _read(NUMBERS, said, self._number)
+        spans = _read(SPANS, said, self._span)
+        words = _read(_TEXTS, said, lambda _, text: text)
         for field in NEEDED:
             if field not in said:
                 raise ValueError(f"{field} is not said")
@@ -259,7 +260,7 @@ class _RowReader:
             suspended_s=spans.get("suspended", 0),
             limit_s=spans.get("limit") or None,
             cpu_s=spans.get("cpu"),
-            energy_j=self._energy(said),
+            energy_j=_read(("energy",), said, self._energy).get("energy"),
             **about,
         )
 
@@ -268,14 +269,12 @@ class _RowReader:
         that came before it."""
         times: dict[str, int] = {}
         before, twice = 0, False
-        for field in TIMES:
-            if field in said:
-                time, later = self._moment(field, said[field])
-                if later is not None and time < before:
-                    time = later
-                elif later is not None:
-                    twice = True
-                times[field] = before = time
+        for field, (time, later) in _read(TIMES, said, self._moment).items():
+            if later is not None and time < before:
+                time = later
+            elif later is not None:
+                twice = True
+            times[field] = before = time
         if twice:
             self._note(DOUBLE_HOUR)
         if "started" not in times and "wait" in spans and "ended" in times:
@@ -308,14 +307,13 @@ class _RowReader:
             return "failed" if numbers["exit_code"] else "completed"
         return "unknown"
 
-    def _number(self, field: str, said: Mapping[str, str]) -> int:
-        value = _finite(field, said[field])
+    def _number(self, field: str, text: str) -> int:
+        value = _finite(field, text)
         if value != int(value) or not 0 <= value < MOST:
-            raise ValueError(f"{field}: {said[field][:40]!r} is no whole number of 0 or more")
+            raise ValueError(f"{field}: {text[:40]!r} is no whole number of 0 or more")
         return int(value)
 
-    def _span(self, field: str, said: Mapping[str, str]) -> int:
-        text = said[field]
+    def _span(self, field: str, text: str) -> int:
         if ":" in text:
             try:
                 return round(span_of(text))
@@ -326,13 +324,18 @@ class _RowReader:
             raise ValueError(f"{field}: {text[:40]!r} is no span of time")
         return round(value)
 
-    def _energy(self, said: Mapping[str, str]) -> int | None:
-        if "energy" not in said:
-            return None
-        value = _finite("energy", said["energy"]) * self._joule
+    def _energy(self, field: str, text: str) -> int:
+        value = _finite(field, text) * self._joule
         if not 0 <= value < 1 << 60:
-            raise ValueError(f"energy: {said['energy'][:40]!r} is no energy")
+            raise ValueError(f"{field}: {text[:40]!r} is no energy")
         return round(value)
+
+
+def _read(
+    fields: Iterable[str], said: Mapping[str, str], read: Callable[[str, str], T]
+) -> dict[str, T]:
+    """Return the values of those of some fields of which a row says something."""
+    return {field: read(field, said[field]) for field in fields if field in said}
 
 
 def _require_whole(state: str, times: Mapping[str, int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from seatrial.errors import UsageError
 
@@ -23,18 +22,6 @@ class Moment(NamedTuple):
 
     time: int
     later: int | None = None
-
-
-def zone_of(name: str) -> tzinfo | None:
-    """Return the time zone of that name; None for "". Raises UsageError."""
-    if not name:
-        return None
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(
-            f"{name!r} is no time zone; write one such as Europe/Berlin or UTC"
-        ) from None
 
 
 def time_reader(form: str, zone: tzinfo | None) -> Callable[[str], Moment]:
