@@ -47,6 +47,7 @@ from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.open_files import OpenFiles
 from seatrial.plugins.purge.plan_file import Batch, Plan, open_plan
 from seatrial.plugins.purge.policy import Policy, load_policy
+from seatrial.show.text import show_minute
 from seatrial.units import SECOND_NS
 
 Act = Literal["remove", "aside", "undo", "expire"]
@@ -323,7 +324,7 @@ def _begun(plan: Plan, journal: Journal, history: History, act: str, wish: Wish)
         raise UsageError(f"{plan.path}: nothing was moved aside by it, so there is nothing to do")
     elif act == "expire" and time.time_ns() < history.until_ns:
         raise UsageError(
-            f"{plan.path}: what it moved aside is kept until {shown_minute(history.until_ns)}; "
+            f"{plan.path}: what it moved aside is kept until {show_minute(history.until_ns)}; "
             "wait, or put it back: `seatrial purge undo`"
         )
     begun = PurgeBegun(
@@ -376,7 +377,7 @@ def _people(names: Sequence[str]) -> list[str]:
 def _require_policy(plan: Plan, wish: Wish) -> Policy:
     """Return the policy of a plan, which must be what it was, and allow an act now."""
     if max(plan.header.made_ns, plan.header.now_ns) > time.time_ns() + _SKEW_NS:
-        made = shown_minute(plan.header.made_ns)
+        made = show_minute(plan.header.made_ns)
         raise UsageError(
             f"{plan.path}: was made at {made}, which is to come: a clock was or is wrong, so that "
             "ages cannot be trusted; correct the clock, and plan again"
@@ -418,11 +419,6 @@ def resume(path: Path, wish: Wish) -> Done:
             begun = replace(begun, left_out=begun.left_out + _left_out(plan, policy, wish))
         wish = wish._replace(paths=begun.paths, owners=begun.owners)
         return _Doing(plan, journal, history, begun, wish).run()
-
-
-def shown_minute(time_ns: int) -> str:
-    """Return a time as ``2026-11-29 13:47``."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns / SECOND_NS))
 
 
 # ---- aside ---------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ from seatrial.plugins.purge.act import FATES, Done, History, Wish
 from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import BATCH, Batch, Plan, PlanEnd, new_plan, open_plan
 from seatrial.plugins.purge.planning import PlanMade, PlanOptions, make_plan
-from seatrial.plugins.purge.policy import load_policy, user_id
-from seatrial.plugins.purge.reading_commands import COMMANDS, PLAN
+from seatrial.plugins.purge.policy import load_policy
+from seatrial.plugins.purge.reading_commands import COMMANDS, PLAN, uid_of
 from seatrial.results.store.export import to_json
-from seatrial.show.text import folded
+from seatrial.show.text import folded, show_minute
 from seatrial.units import SECOND_NS, show_bytes
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -150,15 +150,8 @@ def undo(plan: Path, paths: tuple[str, ...], owners: tuple[str, ...], as_json: b
     PLAN and the disk; exits 3 if it is not known what became of other files.
     """
     whole = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - a link is not followed
-    wish = Wish(paths=whole, owners=[_uid(owner) for owner in owners], tell=tell)
+    wish = Wish(paths=whole, owners=list(map(uid_of, owners)), tell=tell)
     return _tell_done(plan, act.carry_out(plan, "undo", wish), as_json)
-
-
-def _uid(owner: str) -> int:
-    uid = user_id(owner)
-    if uid is None:
-        raise UsageError(f"--owner {owner}: is no user of this host; give the uid")
-    return uid
 
 
 @command.command("expire")
@@ -194,7 +187,7 @@ def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
     if done.act in ("remove", "expire"):
         click.echo(f"freed: {show_bytes(done.freed)}")
     if done.until_ns:
-        until = act.shown_minute(done.until_ns)
+        until = show_minute(done.until_ns)
         click.echo(
             folded(
                 f"nothing is free yet: kept aside until {until}; `seatrial purge undo {plan}` "
@@ -296,8 +289,8 @@ def _print_audit(plan: Path, history: History, counts: Counter[str], as_json: bo
     acts = TextTable("begun | act | by | consent | end")
     for begun, ended in history.acts:
         acts.add(
-            act.shown_minute(begun.time), begun.act, begun.by, ", ".join(begun.consents) or "-",
-            act.shown_minute(ended.time) if ended else "none",
+            show_minute(begun.time), begun.act, begun.by, ", ".join(begun.consents) or "-",
+            show_minute(ended.time) if ended else "none",
         )  # fmt: skip
     click.echo(acts)
     table = TextTable("letter | entries> | what became of them")

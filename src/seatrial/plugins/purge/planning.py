@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from msgspec.structs import replace
+
 from seatrial.account import account
 from seatrial.errors import UsageError
 from seatrial.lazy import np
@@ -93,15 +95,9 @@ def make_plan(policy: Policy, path: Path, options: PlanOptions) -> PlanMade:
         end = _second_pass(first, writer, options.batch)
         idle = rules.idle_lines({each.rule for each in first.sums.records()})
         notes = [*policy.notes, *policy.expired(now_ns / SECOND_NS), *idle, *end.notes]
-        end = _with(end, seen, notes)
+        end = replace(end, seen=seen, notes=notes)
         writer.close(end)
     return PlanMade(header, end)
-
-
-def _with(end: PlanEnd, seen: list[RootSeen], notes: list[str]) -> PlanEnd:
-    return PlanEnd(
-        taken=end.taken, bytes=end.bytes, freed=end.freed, seen=seen, sums=end.sums, notes=notes
-    )
 
 
 def _require_outside(folder: Path, rules: Rules) -> None:

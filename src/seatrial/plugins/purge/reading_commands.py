@@ -71,7 +71,8 @@ def show(
     form: str,
 ) -> int:  # fmt: skip
     """Show what a plan takes and keeps, and by which rule."""
-    asked = pages.Asked(cast(pages.By | None, by), _owner(owner), unit, top, depth)
+    uid = uid_of(owner) if owner else None
+    asked = pages.Asked(cast(pages.By | None, by), uid, unit, top, depth)
     with open_plan(plan) as opened:
         opened.require_unchanged()
         print_page(pages.show_page(opened, asked), form)
@@ -132,7 +133,7 @@ def mail_command(
     """
     if sum(map(bool, (as_text, write, send, told))) > 1:
         raise UsageError("--text, --write, --send and --told exclude each other; give one")
-    uid = _owner(owner)
+    uid = uid_of(owner) if owner else None
     with open_plan(plan) as opened:
         opened.require_unchanged()
         owners = _recipients(opened, uid)
@@ -292,13 +293,11 @@ def _walked(roots: Sequence[str]) -> Iterator[Batch]:
 # ---- shared --------------------------------------------------------------------------------------
 
 
-def _owner(text: str) -> int | None:
-    """Return the uid of a user; None for "". Raises UsageError."""
-    if not text:
-        return None
-    uid = user_id(text.removeprefix("uid "))
+def uid_of(owner: str) -> int:
+    """Return the uid of a user of --owner, by name or number. Raises UsageError."""
+    uid = user_id(owner.removeprefix("uid "))
     if uid is None:
-        raise UsageError(f"--owner {text!r}: no user of this host; give a uid")
+        raise UsageError(f"--owner {owner!r}: no user of this host; give a uid")
     return uid
 
 
