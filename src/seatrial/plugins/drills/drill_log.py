@@ -85,11 +85,13 @@ class _Log(NamedTuple):
     def _stops(self, operations: Iterable[_Operation]) -> Iterator[_Stop]:
         began: int | None = None
         for begin, end, code in operations:
-            bad = end is None or code != 0
-            if bad and (end is not None or self.last - begin > self.slow):
-                began = begin if began is None else began
-            elif end is not None and (began is not None or end - begin > self.slow):
-                yield _Stop(begin if began is None else began, end, True)
+            start = begin if began is None else began
+            if end is None and self.last - begin <= self.slow:
+                continue  # it may still go well
+            if end is None or code != 0:
+                began = start
+            elif began is not None or end - begin > self.slow:
+                yield _Stop(start, end, True)
                 began = None
         if began is not None:
             yield _Stop(began, self.last, False)
@@ -113,11 +115,10 @@ def parse(text: str) -> list[MetricValue]:
         raise ValueError(f"the drill did nothing: {log.reason or 'it did not come to its end'}")
     figures = []
     for name, stops in log.stops().items():
-        longest = max((stop.seconds for stop in stops), default=0.0)
         after = [stop.end for stop in stops if stop.end > act.begin and stop.over]
         first = max(0.0, (min(after) - act.begin) * _US) if after else 0.0
         labels: dict[str, int | str] = {"probe": name}
-        figures.append(MetricValue("longest_stop", longest, "s", "lower", labels=labels))
+        figures.append(MetricValue("longest_stop", _longest(stops), "s", "lower", labels=labels))
         figures.append(MetricValue("first_good", first, "s", "lower", labels=labels))
     return figures
 
@@ -131,18 +132,14 @@ def fault(bounds: Mapping[str, Duration], folder: Path, file: str) -> str:
         return f"the drill left no record: {error}"
     except ValueError as error:
         return f"{FILE}: {error}"
-    return "; ".join([*_of_course(log), *_of_stops(log, bounds)])
+    faults = [*_of_course(log), *_of_load(log, LOAD in bounds), *_of_stops(log.stops(), bounds)]
+    return "; ".join(faults)
 
 
 def _of_course(log: _Log) -> Iterator[str]:
     if log.reason != _DONE:
         yield f"the drill ended early: {log.reason or 'it was killed'}"
-    for name, each in log.acts.items():
-        took = (each.end or log.last) - each.begin
-        if each.code in _ENDED and took >= log.act_limit:
-            yield f"{name} hung and was ended after {show_seconds(took * _US)}"
-        elif each.code:
-            yield f"{name} ended with {each.code}"
+    yield from filter(None, (_of_act(name, each, log) for name, each in log.acts.items()))
     undo = log.acts.get("undo")
     if "act" in log.acts and (undo is None or undo.end is None):
         yield "the way back did not come to its end: do by hand what `undo` of its test.yaml says"
@@ -150,28 +147,42 @@ def _of_course(log: _Log) -> Iterator[str]:
         yield f"{name} was not watched for {show_seconds(seconds)}, so no stop of it is known"
 
 
-def _of_stops(log: _Log, bounds: Mapping[str, Duration]) -> Iterator[str]:
-    stops = log.stops()
+def _of_act(name: str, act: _Operation, log: _Log) -> str:
+    """Return how an act, or its undoing, went wrong; "" if it did not."""
+    took = (act.end or log.last) - act.begin
+    if act.code in _ENDED and took >= log.act_limit:
+        return f"{name} hung and was ended after {show_seconds(took * _US)}"
+    return f"{name} ended with {act.code}" if act.code else ""
+
+
+def _of_load(log: _Log, bounded: bool) -> Iterator[str]:
     if lost := sum(each.lost for each in log.loads):
         yield f"the load lost {lost} blocks that were written"
-    if LOAD in bounds and len(log.loads) != log.tasks:
+    if bounded and len(log.loads) != log.tasks:
         yield f"{len(log.loads)} of {log.tasks} tasks of the load told what they did"
+
+
+def _of_stops(
+    stops: Mapping[str, Sequence[_Stop]], bounds: Mapping[str, Duration]
+) -> Iterator[str]:
     if gone := [name for name, each in stops.items() if not all(stop.over for stop in each)]:
         yield f"{listed(sorted(gone), 6)} did not come back"
     for name, bound in bounds.items():
         if name != LOAD and name not in stops:
             yield f"{name} was never watched"
-            continue
-        longest = max((stop.seconds for stop in stops.get(name, ())), default=0.0)
-        if longest > bound.seconds:
+        elif (longest := _longest(stops.get(name, ()))) > bound.seconds:
             yield f"{name} stopped for {show_seconds(longest)}, at most {bound} is allowed"
+
+
+def _longest(stops: Iterable[_Stop]) -> float:
+    """Return the longest of some stops, in s; 0 of none."""
+    return max((stop.seconds for stop in stops), default=0.0)
 
 
 def _log_of(text: str) -> _Log:
     """Read a log. Raises ValueError for one that is not whole."""
     lines = [line.split(" ") for line in text.splitlines()]
-    probes: dict[str, list[_Operation]] = defaultdict(list)
-    acts: dict[str, _Operation] = {}
+    operations: dict[str, dict[str, list[_Operation]]] = defaultdict(lambda: defaultdict(list))
     loads: list[_Load] = []
     reason, last = "", 0
     if not lines or lines[0][1:2] != ["begin"]:
@@ -183,20 +194,30 @@ def _log_of(text: str) -> _Log:
             match words[1:]:
                 case ["begin", _, _, _, _]:
                     pass
-                case ["probe", name, "begin"]:
-                    probes[name].append(_Operation(int(words[0]), None, None))
-                case ["probe", name, "end", code]:
-                    probes[name][-1] = probes[name][-1]._replace(end=int(words[0]), code=int(code))
-                case ["act" | "undo" as name, "begin"]:
-                    acts[name] = _Operation(int(words[0]), None, None)
-                case ["act" | "undo" as name, "end", code]:
-                    acts[name] = acts[name]._replace(end=int(words[0]), code=int(code))
+                case ["probe", name, *event]:
+                    _add(operations["probe"][name], int(words[0]), event)
+                case ["act" | "undo" as name, *event]:
+                    _add(operations["act"][name], int(words[0]), event)
                 case ["load", _, _, longest, at, lost]:
                     loads.append(_Load(int(longest), int(at), int(lost)))
                 case ["end", *rest]:
                     reason = " ".join(rest)
                 case _:
                     raise ValueError("it is none that a drill writes")
-    except (ValueError, IndexError, KeyError) as error:
+    except (ValueError, IndexError) as error:
         raise ValueError(f"a line of it is not whole: {shown(' '.join(words))}: {error}") from None
+    acts = {name: each[-1] for name, each in operations["act"].items()}
+    probes = operations["probe"]
     return _Log(tasks, every, slow, act_limit, probes, acts, loads, last, reason)
+
+
+def _add(operations: list[_Operation], time: int, event: Sequence[str]) -> None:
+    """Add what a line says: that an operation began, or how the last one ended. Raises ValueError
+    and IndexError for what no drill writes."""
+    match event:
+        case ["begin"]:
+            operations.append(_Operation(time, None, None))
+        case ["end", code]:
+            operations[-1] = operations[-1]._replace(end=time, code=int(code))
+        case _:
+            raise ValueError("it is none that a drill writes")

@@ -231,16 +231,16 @@ def _hosts(machine: Machine, roles: tuple[str, ...]) -> list[str]:
     if unknown := [role for role in roles if role not in of_role]:
         known = ", ".join(of_role) or "none"
         raise UsageError(f"--role {unknown[0]}: {machine.machine} has the roles: {known}")
-    hosts = list(dict.fromkeys(host for role in roles or of_role for host in of_role[role]))
+    hosts = dict.fromkeys(chain.from_iterable(of_role[role] for role in roles or of_role))
     if not roles:
-        nodes = set(node_names(machine))
-        hosts = [host for host in hosts if host not in nodes]
+        for node in node_names(machine):
+            hosts.pop(node, None)
     if not hosts:
         raise UsageError(
             f"--by ssh: {machine.machine} has no hosts besides its nodes; write them under "
             "`roles` of its file, or name them with --nodes"
         )
-    return hosts
+    return list(hosts)
 
 
 def unfolded(nodes: str) -> tuple[str, ...]:
@@ -365,6 +365,18 @@ def diff(
         return _show(rows, first, as_json, "fact | usual~ | but~ | on~", is_whole(first), told[:1])
     _tell_missing(second)
     second = second._replace(table=_only(second.table, patterns))
+    return _show_difference(first, second, limits, as_json, told)
+
+
+def _show_difference(
+    first: MachineFacts,
+    second: MachineFacts,
+    limits: drift.DriftLimits,
+    as_json: bool,
+    told: Iterable[MachineFacts | None],
+) -> int:
+    """Print what changed on a machine, or where two machines differ; return the exit code.
+    ``told``: all facts of both."""
     whole = is_whole(first) and is_whole(second)
     if second.machine == first.machine:
         whole &= not _tell_not_in_both(first, second)
@@ -424,16 +436,12 @@ def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool)
         tell(line)
     if all(one.value is None for one in spells):
         raise UsageError(f"no node has a fact {key!r}{_near(key, newest.table())}")
-    rows = [(one.trial, one.value or MISSES, fold(one.nodes)) for one in spells]
+    rows = [(one.time, one.trial, one.value or MISSES, fold(one.nodes)) for one in spells]
     if as_json:
         names = ("time_ns", "trial", "value", "nodes")
-        records = [
-            dict(zip(names, (one.time, *row), strict=True))
-            for one, row in zip(spells, rows, strict=True)
-        ]
-        click.echo(to_json(records), nl=False)
+        click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
     else:
-        shown = [(show_minute(one.time), *row) for one, row in zip(spells, rows, strict=True)]
+        shown = [(show_minute(time), *others) for time, *others in rows]
         click.echo(TextTable("since | trial | value~ | nodes~", shown))
     return 0
 
@@ -612,17 +620,22 @@ def _show(
     """Print facts that differ; return the exit code: 3 if none does, and not all were compared.
     ``told``: all facts of those that were compared."""
     _tell_skipped([row[0] for row in rows], filter(None, told))
-    code = 1 if rows else 0 if whole else UNDECIDED
+    none = 0 if whole else UNDECIDED
+    code = 1 if rows else none
     if as_json:
         names = [form.rstrip("~") for form in columns.split(" | ")]
         click.echo(to_json([dict(zip(names, row, strict=True)) for row in rows]), nl=False)
         return code
     shown = TextTable(columns, rows[:MAX_ROWS])
     print_first(shown, len(rows), MAX_ROWS, "; --facts chooses, --json has all")
-    keys = len({row[0] for row in rows})
-    differing = "1 fact differs" if keys == 1 else f"{keys} facts differ"
-    if not rows:
-        differing = "no fact differs" + ("" if whole else " of those that were compared")
+    differing = _differing(len({row[0] for row in rows}), whole)
     nodes = f"{count(len(source.table.nodes), 'node')} of {plain_line(source.name)}"
     click.echo(f"{nodes}: {differing}")
     return code
+
+
+def _differing(facts: int, whole: bool) -> str:
+    """Return how many facts differ, in words."""
+    if facts:
+        return "1 fact differs" if facts == 1 else f"{facts} facts differ"
+    return "no fact differs" if whole else "no fact differs of those that were compared"

@@ -46,19 +46,22 @@ def against_return(
     reasons = to_drain(judged, rules, ()).get(node, [])
     known = {rule.name: rule for rule in rules.rules}
     accused = {each.rule for each in judged.findings if node in unfold_or_empty(each.nodes)}
-    others = set(table.nodes) - set(drained)
-    for name in note:
-        if name == SILENT or name in reasons:
-            continue
+    few_others = len(set(table.nodes) - set(drained)) <= len(drained)
+
+    def unsettled(name: str) -> str:
+        """Return why a reason of the note still holds, or may; "" if it does not."""
         if name not in known:
-            reasons.append(f"{name!r} of its note is no rule here; give its file with --rules")
-        elif name in accused:
-            reasons.append(name)
-        elif not _is_judged(known[name], node, rules, table, roles):
-            reasons.append(f"{name} could not be judged")
-        elif _compares_nodes(known[name]) and len(others) <= len(drained):
-            reasons.append(f"{name} compares nodes, and too few others told their facts")
-    return reasons
+            return f"{name!r} of its note is no rule here; give its file with --rules"
+        if name in accused:
+            return name
+        if not _is_judged(known[name], node, rules, table, roles):
+            return f"{name} could not be judged"
+        if few_others and _compares_nodes(known[name]):
+            return f"{name} compares nodes, and too few others told their facts"
+        return ""
+
+    open_names = dict.fromkeys(name for name in note if name not in (SILENT, *reasons))
+    return [*reasons, *filter(None, map(unsettled, open_names))]
 
 
 def _compares_nodes(rule: Rule) -> bool:

@@ -10,7 +10,7 @@ same.
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,13 +147,15 @@ def _routes_written(text: str) -> Iterator[Route]:
     for part in re.split(r"[;\n]", re.sub(r"#.*", "", text)):
         words = part.split()
         hops = int(words[1]) if len(words) > 2 and words[1].isdigit() else 0
-        written = chain.from_iterable(map(_expanded, words[2 if hops else 1 :]))
-        gateways = list(islice(written, MAX_ROUTES))
-        for net in _expanded(words[0]) if gateways else ():
-            for gateway in gateways:
-                nid = _GATEWAY.fullmatch(gateway)
-                if nid is not None:
-                    yield Route(net, nid[1], hops or 1, int(nid[2] or 0))
+        gateways = _gateways(words[2 if hops else 1 :])
+        for net, nid in product(_expanded(words[0]) if gateways else (), gateways):
+            yield Route(net, nid[1], hops or 1, int(nid[2] or 0))
+
+
+def _gateways(words: Iterable[str]) -> list[re.Match[str]]:
+    """Return the addresses of the gateways of a route, each with its priority."""
+    written = islice(chain.from_iterable(map(_expanded, words)), MAX_ROUTES)
+    return [*filter(None, map(_GATEWAY.fullmatch, written))]
 
 
 def _expanded(text: str) -> Iterator[str]:

@@ -118,19 +118,11 @@ def _attachments(plan: RoutingPlan) -> Iterator[tuple[str, Attachment, str]]:
 
 def _check_groups(plan: RoutingPlan, location: Location) -> None:
     """Add the faults of networks, and of routers that serve no group or two."""
-    nets = [_net(plan.net), _net(plan.shared)]
+    _check_nets(plan, location)
     routers = set(location.inside("routers").parsed(unfold, plan.routers.nodes, "nodes") or ())
     served: dict[str, str] = {}
-    if not _NET.fullmatch(plan.net):
-        location.fault(f"{plan.net!r} is no LNet network; write e.g. o2ib1", "net")
-    if plan.shared and (not _NET.fullmatch(plan.shared) or nets[0] == nets[1]):
-        text = "must be an LNet network of servers alone; write e.g. o2ib100"
-        location.fault(f"{plan.shared!r} {text}", "shared")
     for i, group in enumerate(plan.groups):
         at = location.inside("groups", i)
-        if not _NET.fullmatch(group.net) or _net(group.net) in nets:
-            at.fault(f"{group.net!r} must be an LNet network of this group alone", "net")
-        nets.append(_net(group.net))
         for router in at.inside("routers").parsed(unfold, group.routers.nodes, "nodes") or ():
             if router not in routers:
                 at.fault(f"{router} is not among the plan's routers", "routers", "nodes")
@@ -139,6 +131,21 @@ def _check_groups(plan: RoutingPlan, location: Location) -> None:
             served[router] = group.net
     if idle := sorted(routers - served.keys()):
         location.fault(f"{idle[0]} serves no group", "routers", "nodes")
+
+
+def _check_nets(plan: RoutingPlan, location: Location) -> None:
+    """Add the faults of networks: malformed ones, and those that are one."""
+    nets = [_net(plan.net), _net(plan.shared)]
+    if not _NET.fullmatch(plan.net):
+        location.fault(f"{plan.net!r} is no LNet network; write e.g. o2ib1", "net")
+    if plan.shared and (not _NET.fullmatch(plan.shared) or nets[0] == nets[1]):
+        text = "must be an LNet network of servers alone; write e.g. o2ib100"
+        location.fault(f"{plan.shared!r} {text}", "shared")
+    for i, group in enumerate(plan.groups):
+        if not _NET.fullmatch(group.net) or _net(group.net) in nets:
+            text = f"{group.net!r} must be an LNet network of this group alone"
+            location.fault(text, "groups", i, "net")
+        nets.append(_net(group.net))
 
 
 def _nids(net: str, attachment: Attachment) -> dict[str, str]:

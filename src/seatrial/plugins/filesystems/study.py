@@ -293,11 +293,8 @@ def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> It
         if not record.machine.all_gauges or looked[machine] >= MAX_JOURNALS:
             continue
         looked[machine] += 1
-        readings: dict[str, list[float | None]] = {}
         try:
-            for event in read(TrialFolder(Path(row.path)).journal):
-                if isinstance(event, GaugeRead):
-                    readings.setdefault(event.gauge, []).append(event.value)
+            readings = _readings(TrialFolder(Path(row.path)).journal)
         except (OSError, SeatrialError) as error:
             unread.append(str(error))
             continue
@@ -315,6 +312,15 @@ def _loads(measured: Sequence[tuple[TrialRow, Record]], unread: list[str]) -> It
                 highest=max(good, default=None),
                 trial=row.tag,
             )
+
+
+def _readings(journal: Path) -> dict[str, list[float | None]]:
+    """Return what each gauge read in a trial. Raises OSError and SeatrialError."""
+    readings: dict[str, list[float | None]] = {}
+    for event in read(journal):
+        if isinstance(event, GaugeRead):
+            readings.setdefault(event.gauge, []).append(event.value)
+    return readings
 
 
 # ---- the page -----------------------------------------------------------------------------

@@ -5,11 +5,11 @@ fields are those of ``accounting(5)``. The states of tasks are said in the words
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from seatrial.execute.batch.scheduler_client import TaskState, UnexpectedOutput
+from seatrial.execute.batch.scheduler_client import TaskKey, TaskState, UnexpectedOutput
 from seatrial.model.node_set import fold
 
 _STATE = re.compile(r"d?E?h?R?[qwrtsSTz]{1,3}")
@@ -73,25 +73,30 @@ def parse_configuration(text: str) -> CellSettings:
 def parse_qstat(text: str) -> list[TaskState]:
     """Return the tasks from ``qstat -xml -g dt``, which has an entry for each slot of a task that
     runs, and with ``-s z`` one for the tasks of an array that are over. Raises UnexpectedOutput."""
-    tasks: dict[tuple[int, int], TaskState] = {}
-    nodes: dict[tuple[int, int], dict[str, None]] = {}
+    tasks: dict[TaskKey, TaskState] = {}
+    nodes: dict[TaskKey, dict[str, None]] = {}
     try:
         root = root_of(text, "job_info")
     except ValueError as error:
         raise UnexpectedOutput(f"qstat {error}") from None
     for entry in root.iter("job_list"):
         fields = {field.tag: (field.text or "").strip() for field in entry}
-        number, numbers = _number(fields.get("JB_job_number")), _numbers(fields.get("tasks", "1"))
-        if number is None or not numbers or not _STATE.fullmatch(fields.get("state", "")):
-            raise UnexpectedOutput(f"qstat answered {str(fields)[:160]}")
-        name, state = fields.get("JB_name", ""), _active(fields["state"])
         host = short(fields.get("queue_name", "").partition("@")[2])
-        for task in numbers:
-            tasks[number, task] = TaskState(number, task - 1, name, state, 0, "")
+        for task in _tasks_of(fields):
+            tasks[task.key] = task
             if host:
-                nodes.setdefault((number, task), {})[host] = None
+                nodes.setdefault(task.key, {})[host] = None
     folded = {key: fold(list(hosts)) for key, hosts in nodes.items()}
     return [task._replace(nodes=folded.get(key, "")) for key, task in tasks.items()]
+
+
+def _tasks_of(fields: Mapping[str, str]) -> list[TaskState]:
+    """Return the tasks of an entry of ``qstat``, without their nodes. Raises UnexpectedOutput."""
+    number, numbers = _number(fields.get("JB_job_number")), _numbers(fields.get("tasks", "1"))
+    if number is None or not numbers or not _STATE.fullmatch(fields.get("state", "")):
+        raise UnexpectedOutput(f"qstat answered {str(fields)[:160]}")
+    name, state = fields.get("JB_name", ""), _active(fields["state"])
+    return [TaskState(number, task - 1, name, state, 0, "") for task in numbers]
 
 
 def _numbers(text: str) -> list[int]:

@@ -109,11 +109,12 @@ def _of_file(file: Path) -> _Source:
 def _of_trial(folders: Folders, source: str, run_id: str) -> tuple[list[_Source], Machine | None]:
     with opened(folders) as store:
         trial = trial_or_file(store, source)
-        runs = queries.runs(store, Filters(trial=trial.path))
-        runs = [run for run in runs if run.code in queries.MEASURED]
-        if run_id:
-            wanted = queries.run(store, f"{trial.tag}/{run_id}")
-            runs = [run for run in runs if run.run_id == wanted.run_id]
+        wanted = queries.run(store, f"{trial.tag}/{run_id}").run_id if run_id else ""
+        runs = [
+            run
+            for run in queries.runs(store, Filters(trial=trial.path))
+            if run.code in queries.MEASURED and wanted in ("", run.run_id)
+        ]
     sources: dict[str, _Source] = {}
     older: Counter[str] = Counter()
     for run in runs:  # newest first
@@ -188,17 +189,22 @@ def print_network(judged: MatrixJudgement, levels: Sequence[LevelFinding] | None
     mute = _mute(judged, by_group=levels is None)
     for line in (*_head(judged), *_by_level(levels or ()), *mute):
         click.echo(line)
-    if net.reason:
-        click.echo(f"speeds were not judged: {plain_line(net.reason)}")
-    else:
-        _print_slow("slow senders", net.senders)
-        _print_slow("slow receivers", net.receivers)
-        _print_links(net.links, net.slow_links)
-        if not (net.senders or net.receivers or net.slow_links or slow_groups(net) or levels):
-            click.echo("no slow sender, receiver or link")
+    _print_speeds(net, bool(levels))
     if len(net.groups) > 1 and judged.grouped:
         _print_groups(net)
     _print_nics(net)
+
+
+def _print_speeds(net: Network, by_level: bool) -> None:
+    """Print who is slow. ``by_level``: whether something was found of units of the network."""
+    if net.reason:
+        click.echo(f"speeds were not judged: {plain_line(net.reason)}")
+        return
+    _print_slow("slow senders", net.senders)
+    _print_slow("slow receivers", net.receivers)
+    _print_links(net.links, net.slow_links)
+    if not (net.senders or net.receivers or net.slow_links or slow_groups(net) or by_level):
+        click.echo("no slow sender, receiver or link")
 
 
 def _head(judged: MatrixJudgement) -> Iterator[str]:

@@ -23,30 +23,39 @@ def detect_pbs(name: str | None) -> tuple[Machine, str]:
     """Describe the nodes that pbsnodes shows, under that name or the server's. Nodes that belong to
     a queue are left out, and named in ``about``: jobs get them by this queue alone. Raises
     UsageError if PBS does not answer."""
-    text = ask_scheduler("PBS", "pbs_server", *_COMMAND)
-    try:
-        answer = json.loads(text, strict=False)
-        vnodes = {str(vnode): dict(about) for vnode, about in answer.get("nodes", {}).items()}
-        server = str(answer.get("pbs_server", "")) or "cluster"
-    except (ValueError, TypeError, AttributeError):
-        raise UsageError(f"{' '.join(_COMMAND)}: answered {text[:80]!r}, no JSON of it") from None
-    queues = {about["queue"] for about in vnodes.values() if "queue" in about}
+    vnodes, server = _asked()
     free = {vnode: about for vnode, about in vnodes.items() if "queue" not in about}
     kinds = _groups(free) or _groups(vnodes)
     if not kinds:
         raise UsageError("pbsnodes: PBS has no node with CPUs here; describe the machine by hand")
     toolchains, _ = found = detect_toolchains()
     has_launcher = any(toolchain.launcher for toolchain in toolchains.values())
-    others = f"; other nodes belong to queues: {', '.join(sorted(map(str, queues)))}"
     machine = Machine(
         machine=name or server,
-        about="As PBS describes it; cores are CPUs of PBS" + (others if queues else ""),
+        about=f"As PBS describes it; cores are CPUs of PBS{_of_queues(vnodes)}",
         nodes=kinds,
         scheduler="pbs",
         launcher=Launcher(kind="none" if has_launcher else "mpiexec"),
         toolchains=toolchains,
     )
     return machine, found.comments
+
+
+def _of_queues(vnodes: dict[str, dict[str, Any]]) -> str:
+    """Return to which queues nodes belong, in words; "" where none does."""
+    queues = sorted({str(about["queue"]) for about in vnodes.values() if "queue" in about})
+    return f"; other nodes belong to queues: {', '.join(queues)}" if queues else ""
+
+
+def _asked() -> tuple[dict[str, dict[str, Any]], str]:
+    """Return the vnodes that pbsnodes shows, and the name of the server. Raises UsageError."""
+    text = ask_scheduler("PBS", "pbs_server", *_COMMAND)
+    try:
+        answer = json.loads(text, strict=False)
+        vnodes = {str(vnode): dict(about) for vnode, about in answer.get("nodes", {}).items()}
+        return vnodes, str(answer.get("pbs_server", "")) or "cluster"
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(f"{' '.join(_COMMAND)}: answered {text[:80]!r}, no JSON of it") from None
 
 
 def _groups(vnodes: dict[str, dict[str, Any]]) -> list[NodeGroup]:

@@ -192,19 +192,12 @@ def logs_of(store: Store, runs: Sequence[ReadRun], node: str = "", rule: str = "
     wrong = sum(run.went_wrong for run in runs)
     passed = sum(run.passed for run in runs)
     unusual, shortened = _unusual(store, by_row, passed, wrong)
-    chosen = set(unfold_or_empty(node)) or {node} if node else set()
-    return Logs(
-        by_row,
-        [
-            each
-            for each in _findings(store, runs)
-            if (not chosen or each.node in chosen) and rule in ("", each.rule)
-        ],
-        [each for each in unusual if not chosen or chosen & set(unfold_or_empty(each.nodes))],
-        passed,
-        wrong,
-        shortened,
-    )
+    findings = [each for each in _findings(store, runs) if rule in ("", each.rule)]
+    if node:
+        chosen = set(unfold_or_empty(node)) or {node}
+        findings = [each for each in findings if each.node in chosen]
+        unusual = [each for each in unusual if not chosen.isdisjoint(unfold_or_empty(each.nodes))]
+    return Logs(by_row, findings, unusual, passed, wrong, shortened)
 
 
 def _rows_of(store: Store, columns: str, table: str, runs: Iterable[int]) -> Iterator[Any]:
@@ -244,43 +237,46 @@ def _unusual(
 ) -> tuple[list[UnusualShape], int]:
     """Return the shapes that no run has which passed, the surest first; and of how many runs that
     passed not all shapes are kept."""
+    seen, shortened = _shapes_seen(store, runs)
+    found = []
+    for shape, on_nodes in seen.items():
+        having = {run.row: run for of_nodes in on_nodes.values() for run, _ in of_nodes}
+        if any(run.passed for run in having.values()):
+            continue
+        bad = [having[row] for row in sorted(having) if having[row].went_wrong]
+        if bad:
+            chance = min(1.0, len(seen) * _chance(len(bad), passed, wrong))
+            found.append(_unusual_shape(shape, on_nodes, bad, chance))
+    of_passed = sum(runs[row].passed for row in shortened)
+    return sorted(found, key=lambda each: (each.p, -len(each.runs), each.shape)), of_passed
+
+
+def _unusual_shape(
+    shape: str, on_nodes: _OnNodes, bad: Sequence[ReadRun], chance: float
+) -> UnusualShape:
+    nodes = {node for folded in on_nodes for node in unfold_or_empty(folded)}
+    lines = sum(map(_lines_at_least, on_nodes.values()))
+    return UnusualShape(shape, lines, [run.run_id for run in bad], fold(nodes), chance)
+
+
+_OnNodes = Mapping[str, Sequence[tuple[ReadRun, int]]]
+"""The runs that have a shape, each with its number of lines, by their nodes, folded."""
+
+
+def _shapes_seen(store: Store, runs: Mapping[int, ReadRun]) -> tuple[dict[str, _OnNodes], set[int]]:
+    """Return where each shape was seen; and the rows of the runs of which not all shapes are
+    kept."""
     texts = dict(store.rows("SELECT shape, text FROM systemlogs_texts ORDER BY shape"))
     groups = grouped(texts.values())
-    with_shape: dict[str, set[int]] = defaultdict(set)
-    seen: dict[tuple[str, str], list[tuple[ReadRun, int]]] = defaultdict(list)
-    nodes: dict[str, set[str]] = defaultdict(set)
+    seen: dict[str, dict[str, list[tuple[ReadRun, int]]]] = defaultdict(lambda: defaultdict(list))
     shortened = set()
     columns = "run, shape, lines, nodes"
     for run, shape, number, folded in _rows_of(store, columns, "systemlogs_shapes", runs):
-        if shape not in texts:
+        if shape in texts:
+            seen[groups[texts[shape]]][folded or runs[run].nodes].append((runs[run], number))
+        else:
             shortened.add(run)
-            continue
-        group = groups[texts[shape]]
-        with_shape[group].add(run)
-        on = folded or runs[run].nodes
-        seen[group, on].append((runs[run], number))
-        nodes[group].update(unfold_or_empty(on))
-    lines: Counter[str] = Counter()
-    for (group, _), of_runs in seen.items():
-        lines[group] += _lines_at_least(of_runs)
-    only_wrong = {
-        group: [runs[run] for run in sorted(rows) if runs[run].went_wrong]
-        for group, rows in with_shape.items()
-        if not any(runs[run].passed for run in rows)
-    }
-    found = [
-        UnusualShape(
-            group,
-            lines[group],
-            [run.run_id for run in having],
-            fold(nodes[group]),
-            min(1.0, len(with_shape) * _chance(len(having), passed, wrong)),
-        )
-        for group, having in only_wrong.items()
-        if having
-    ]
-    shortened &= {row for row, run in runs.items() if run.passed}
-    return sorted(found, key=lambda each: (each.p, -len(each.runs), each.shape)), len(shortened)
+    return dict(seen), shortened
 
 
 def _lines_at_least(seen: Iterable[tuple[ReadRun, int]]) -> int:
@@ -398,6 +394,9 @@ _BY = {
 
 
 def _findings_sections(found: Logs, by: str) -> Iterator[Section]:
+    if not found.findings:
+        yield Section("Lines that match rules", ["No rule matches a line."])
+        return
     titles = _BY[by]
     several = len({each.machine for each in found.findings}) > 1
     columns = [
@@ -413,17 +412,12 @@ def _findings_sections(found: Logs, by: str) -> Iterator[Section]:
     for key, lines, ids in _by_key(found.findings, titles, several):
         wrong = sum(by_id[each].went_wrong for each in ids)
         rows.append([*key, lines, len(ids), wrong, _which(by_id, ids)])
-    parts: list[Part] = [Table(columns, rows[:MAX_ROWS], total=len(rows))]
-    if not rows:
-        parts = ["No rule matches a line."]
-    if rows:
-        cells = Counter[tuple[str, int]]()
-        for each in found.findings:
-            cells[each.node, each.hour] += each.lines
-        parts.append(
-            Chart(partial(draw_heat, cells), "Lines that match rules, by node and hour (UTC)")
-        )
-    yield Section("Lines that match rules", parts)
+    cells = Counter[tuple[str, int]]()
+    for each in found.findings:
+        cells[each.node, each.hour] += each.lines
+    heat = Chart(partial(draw_heat, cells), "Lines that match rules, by node and hour (UTC)")
+    table = Table(columns, rows[:MAX_ROWS], total=len(rows))
+    yield Section("Lines that match rules", [table, heat])
 
 
 def _which(by_id: Mapping[str, ReadRun], ids: Sequence[str]) -> list[Cell]:
@@ -578,15 +572,18 @@ def of_run(store: Store, run: RunRow, record: Record | None) -> RunLogs | None:
     if not sources:
         return _unread_logs(run, record)
     shapes = _shapes_of_run(store, run.row)
+    names, starts, ends, lines, faults = zip(*sources, strict=True)
     return RunLogs(
-        lines=sum(lines for _, _, _, lines, _ in sources),
-        since=min(since for _, since, *_ in sources) * SECOND_NS,
-        until=max(until for _, _, until, *_ in sources) * SECOND_NS,
+        lines=sum(lines),
+        since=min(starts) * SECOND_NS,
+        until=max(ends) * SECOND_NS,
         findings=_findings_of_run(store, run.row, record),
         shapes=[each for each in shapes if each["shape"]],
         unkept=sum(each["lines"] for each in shapes if not each["shape"]),
         faults=[
-            f"{source}: {fault}" for source, *_, faults in sources for fault in faults.splitlines()
+            f"{source}: {fault}"
+            for source, told in zip(names, faults, strict=True)
+            for fault in told.splitlines()
         ],
     )
 
