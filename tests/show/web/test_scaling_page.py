@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from bench.quality.curves import SIZES, linear
 
-from seatrial.show.web.pages.scaling import LABELS
+from tests.cli.test_query_common import ask
 from tests.results.figures import Measuring
 from tests.results.store.trials import a_case
 from tests.results.test_curves import PLACES, osu
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scaling") / "trials"
     folder.mkdir()
     frost.tell_scaling(folder)
@@ -36,7 +38,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             trial.measure(case)
         trial.done()
     osu(folder, {**PLACES, "Y": linear(2, 1000)}, sizes=[0, *SIZES[:17]])
-    with Served(folder) as running:
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(trials: Path) -> Iterator[Served]:
+    with Served(trials) as running:
         running.until_read()
         yield running
 
@@ -55,13 +62,13 @@ def test_a_trial_is_named_and_judged(served: Served, browser: Browser) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector("table")
         assert page.locator("figure svg[role=img]").count() == 3
-        told = page.inner_text(".facts-list")
-        assert "gcc: more stops paying at threads 4" in told
-        assert "From threads 16 on clang is ahead of gcc" in told
-        assert "Best median: clang, threads 32" in told
+        told = page.inner_text("#study")
+        assert "gcc: knee at threads 4" in told
+        assert "from threads 16 on clang is ahead of gcc" in told
+        assert "best median: clang, threads 32" in told
         failed = page.locator("tr:has-text('wrong answer')").inner_text()
         assert failed.split()[0] == "8"
-        assert page.locator("tr.knee").count() == 2
+        assert page.locator("tr:has-text('knee')").count() == 2
 
 
 @pytest.mark.needs("chromium")
@@ -74,32 +81,37 @@ def test_it_fits_a_telephone(served: Served, browser: Browser) -> None:
 
 
 def test_what_grows_and_the_lines_are_chosen_by_themselves(served: Served) -> None:
-    found = judged(served)
-    assert (found["x"], found["xs"]) == ("threads", ["threads"])
-    (panel,) = found["panels"]
-    assert [line["by"] for line in panel["table"]["lines"]] == ["gcc", "clang"]
-    assert [line["knee"] for line in panel["table"]["lines"]] == [4, 8]
-    clang = panel["table"]["lines"][1]["cells"]
+    (table,) = judged(served)["records"]
+    assert table["x"] == "threads"
+    assert [line["by"] for line in table["lines"]] == ["gcc", "clang"]
+    assert [line["knee"] for line in table["lines"]] == [4, 8]
+    clang = table["lines"][1]["cells"]
     assert clang[-1]["speedup"] == pytest.approx(12100 / 900, rel=0.02)
-    assert panel["crossings"] == [
-        {"x": 16.0, "before": "gcc", "by": "clang", "median": clang[4]["median"], "other": 8386.0}
-        | {"other": panel["table"]["lines"][0]["cells"][4]["median"]}
-    ]
-    assert all(cell["values"] == [] for line in panel["table"]["lines"] for cell in line["cells"])
+    html = served.get("/scaling?trial=sweep&metric=triad")[1]
+    assert 'name="x" value="threads"' in html and ">threads</a>" not in html
+    assert "from threads 16 on clang is ahead of gcc: 9887 MB/s against 8386 MB/s" in html
+
+
+def test_its_json_and_csv_are_those_of_the_command(trials: Path, served: Served) -> None:
+    (table,) = judged(served)["records"]
+    words = ("scaling", "sweep", "--x", "threads", "--metric", "triad", "--by", "toolchain")
+    assert json.loads(ask(trials, *words, "--format", "json").out) == [table]
+    rows = served.get("/scaling.csv?trial=sweep&metric=triad")[1]
+    assert ask(trials, *words, "--format", "csv").out == rows
 
 
 def test_conditions_choose_lines(served: Served) -> None:
-    (panel,) = judged(served, trial="sweep:toolchain=gcc")["panels"]
-    assert len(panel["table"]["lines"]) == 1 and panel["crossings"] == []
-    (panel,) = judged(served, pays="10%")["panels"]
-    assert [line["knee"] for line in panel["table"]["lines"]] == [16, None]
+    (table,) = judged(served, trial="sweep:toolchain=gcc")["records"]
+    assert len(table["lines"]) == 1
+    (table,) = judged(served, pays="10%")["records"]
+    assert [line["knee"] for line in table["lines"]] == [16, None]
 
 
 def test_words_are_compared_with_the_best_of_them(served: Served) -> None:
-    (panel,) = judged(served, trial="single", metric="elapsed")["panels"]
-    assert (panel["table"]["x"], panel["table"]["names"]) == ("flag", ["a", "b"])
+    (table,) = judged(served, trial="single", metric="elapsed")["records"]
+    assert (table["x"], table["names"]) == ("flag", ["a", "b"])
     html = served.get("/scaling?trial=single&metric=elapsed")[1]
-    assert "Settings: each is compared with the best" in html and "Best median: flag a" in html
+    assert "settings: each beside the best" in html and "best median: flag a" in html
     assert html.count('class="drawn"') == 1 and "100.0 %" in html
 
 
@@ -115,8 +127,6 @@ def test_what_cannot_be_judged_is_said_beside_the_form(served: Served) -> None:
         assert found["state"] == "refused" and said in found["reason"], found["reason"]
     status, html = served.get("/scaling?trial=sweep&pays=none")
     assert status == 400 and "“Pays from” &#39;none&#39; is no share" in html
-    for name, label in LABELS.items():  # the words of the form
-        assert f'<label>{label} <input name="{name}"' in html
     assert served.json("/scaling")["state"] == "asked"
 
 
@@ -142,10 +152,11 @@ def test_patterns_choose_rehearsals_where_these_are_asked_for(served: Served) ->
 
 def test_sizes_are_curves_with_their_crossings(served: Served) -> None:
     found = judged(served, trial="osu1", metric="", x="bytes")
-    (panel,) = found["panels"]
-    assert found["x"] == "bytes" and "bytes" in found["xs"]
-    assert panel["table"]["meetings"][0]["crossings"][0]["last"] == 2048
+    (table,) = found["records"]
+    assert table["x"] == "bytes"
+    assert table["meetings"][0]["crossings"][0]["last"] == 2048
     html = served.get("/scaling?trial=osu1&x=bytes")[1]
+    assert '<a href="/scaling?trial=osu1&amp;x=place">place</a> bytes</p>' in html
     assert "place=X is ahead up to 2 KiB, place=Z from 4 KiB: they cross near 2." in html
     assert html.count('fill-opacity="0.2"') == 6 and "Efficiency" not in html
     frost.judged(served, "/best", trial="osu1")

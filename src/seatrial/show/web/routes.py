@@ -55,8 +55,8 @@ _PAGES = (
     _page("/records", "records", "records", "study.html", form=True, rows="lines"),
     _page("/matrix", "matrix", "matrix", "study.html", form=True),
     _page("/best", "best", "best", "best.html", form=True),
-    _page("/ratio", "ratio", "ratio", "ratio.html", form=True),
-    _page("/scaling", "scaling", "scaling", "scaling.html", form=True),
+    _page("/ratio", "ratio", "ratio", "study.html", form=True, rows="lines"),
+    _page("/scaling", "scaling", "scaling", "study.html", form=True, rows="lines"),
 )
 
 

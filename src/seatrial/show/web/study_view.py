@@ -71,6 +71,13 @@ class StudyView(Struct, frozen=True, kw_only=True):
         ]
         return replace(self, fields=fields)
 
+    def choosing(self, **values: str) -> StudyView:
+        """Return the view with what was chosen for fields that say nothing, by their names."""
+        fields = [
+            replace(field, value=values.get(field.name, field.value)) for field in self.fields
+        ]
+        return replace(self, fields=fields)
+
     @property
     def record(self) -> dict[str, Any]:
         """The JSON of the page. ``records`` are those of the command, of the part that is shown."""
