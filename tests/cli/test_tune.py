@@ -162,7 +162,8 @@ def test_where_every_setting_fails_nothing_is_advised(tmp_path: Path) -> None:
     file = tuning(place, axes={"way": [3], "size": [8, 9]}, metric="time")
     done = place.seatrial("tune", file, "-m", str(place.machine), "--name", "t", "-q")
     assert done.code == 1, done.said
-    assert "no setting has a figure: there is nothing to advise\n\n2 settings failed" in done.out
+    assert "no setting has a figure: there is nothing to advise\n\nThe race\n" in done.out
+    assert "\n\n2 settings failed\n  " in done.out
     assert "size=8" in done.out and done.out.count(": failed: exit code 7") == 2
     assert "app{way=3}@plain: elapsed in s over size\n" in place.seatrial("best", "t").out
 

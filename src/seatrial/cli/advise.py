@@ -1,30 +1,26 @@
 """``seatrial advise``: the best setting that a tuning found, and what it could not tell."""
 
+from __future__ import annotations
+
 import click
-import msgspec
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.cli import Folders, options
-from seatrial.cli.best import print_advice
 from seatrial.cli.options import format_option, per_option
 from seatrial.cli.query_common import tell_damaged_journal
-from seatrial.cli.study import print_or_draw
-from seatrial.cli.tables import TextTable, print_first
-from seatrial.escaping import plain_line
+from seatrial.cli.study import HOW, print_or_draw
 from seatrial.execute.trial_folder import find
-from seatrial.results.store.export import to_json
-from seatrial.results.tuned import Tuned, interval_text, tuned
-from seatrial.results.tuned_basis import BasedTuning, basis_text, on_basis
-from seatrial.show.sweep import sweep_page
-from seatrial.show.text import folded
-from seatrial.units import show_unit
-
-MAX_ROWS = 15
+from seatrial.results.tuned import Tuned, tuned
+from seatrial.results.tuned_basis import on_basis
+from seatrial.show.page import Page
+from seatrial.show.tune import basis_sections, tuning_page
 
 
 @click.command("advise")
 @click.argument("trial", shell_complete=options.complete("trials"))
 @per_option
-@format_option("table", "json", "csv", "svg", help="csv, svg: of a sweep.")
+@format_option("table", "json", "csv", "svg", help=HOW)
 @click.pass_obj
 def command(folders: Folders, trial: str, per: str | None, form: str) -> int:
     """Show which setting to use by the tuning TRIAL, how sure that is, and what it cost.
@@ -34,34 +30,21 @@ def command(folders: Folders, trial: str, per: str | None, form: str) -> int:
     folder = find(folders.trials, trial)
     tell_damaged_journal(folder)
     found = tuned(folder)
-    based = on_basis(found, folder.cases(), per, str(folder.path)) if per else None
-    if form == "json":
-        record = msgspec.to_builtins(found)
-        click.echo(to_json(record | ({"per": based} if based else {})), nl=False)
-        return 0
-    if form in ("csv", "svg"):
-        print_or_draw(sweep_page(found), form)
-        return 0
-    print_advice(found, folders)
-    if based is not None:
-        _print_basis(found, based)
+    page = tuning_page(found)
+    if per:
+        based = on_basis(found, folder.cases(), per, str(folder.path))
+        page = replace(
+            page,
+            sections=[*page.sections, *basis_sections(found, based)],
+            records=lambda: to_builtins(found) | {"per": to_builtins(based)},
+        )
+    print_tuning(folders, found, page, form)
     return 0
 
 
-def _print_basis(found: Tuned, based: BasedTuning) -> None:
-    click.echo("\n" + click.style(folded(plain_line(basis_text(found, based))), bold=True) + "\n")
-    table = TextTable(
-        f"setting~ | {based.metric}{show_unit(based.unit, ' ({})')}> | ratio | interval?1"
-    )
-    for each in based.settings[:MAX_ROWS]:
-        ratio = each.to_best
-        table.add(
-            found.settings[each.number].name,
-            each.figure,
-            "" if ratio is None else f"{ratio.ratio:.3f}",
-            "" if ratio is None else interval_text(ratio),
-        )
-    print_first(table, len(based.settings), MAX_ROWS)
-    if found.best is not None:
-        name = found.settings[found.best].name
-        click.echo(folded(plain_line(f"ratio: to {name}, the best by {based.metric} alone")))
+def print_tuning(folders: Folders, found: Tuned, page: Page, form: str) -> None:
+    """Print the page of a tuning, and what shows more of it."""
+    print_or_draw(page, form)
+    if form == "table":
+        click.echo(f"\nall settings: {folders.command('tune', '--status', found.trial)}")
+        click.echo(f"picture: {folders.command('advise', found.trial, '--format', 'svg')}")

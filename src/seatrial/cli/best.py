@@ -8,10 +8,8 @@ import msgspec
 
 from seatrial.cli import Folders, options
 from seatrial.cli.sides import code_of_damage, left_out_of, sides_of
-from seatrial.cli.tables import TextTable, print_first
+from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
-from seatrial.execute.tuning import PreparedTuning
-from seatrial.execute.tuning_odds import TuningOdds
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results.best import (
@@ -26,30 +24,14 @@ from seatrial.results.ratios import per_resource
 from seatrial.results.selection import words_of
 from seatrial.results.store.by_case import causes
 from seatrial.results.store.export import to_json
-from seatrial.results.tuned import (
-    Tuned,
-    TunedSetting,
-    advice,
-    cost_text,
-    in_order,
-    interval_text,
-    not_needed,
-    state_text,
-    untried_text,
-)
 from seatrial.show.best import of_figures, range_sections, size_sections
 from seatrial.show.given import given_section, value_of
-from seatrial.show.sweep import sweep_page
-from seatrial.show.text import folded, page_text, section_text
+from seatrial.show.text import folded, section_text
 from seatrial.units import (
     count,
     in_per_cent,
     interval_in_per_cent,
-    listed,
-    show_figure,
     show_number,
-    show_seconds,
-    show_share,
     show_unit,
 )
 
@@ -205,122 +187,3 @@ def _named(settings: list[Setting]) -> str:
     more = len(settings) - MAX_NAMED
     named = "; ".join(each.name for each in settings[:MAX_NAMED])
     return f"{named} and {more} more" if more > 0 else named
-
-
-# ---- tuning tables -------------------------------------------------------------------------------
-#
-# A tuning as text: its advice, its settings, its rehearsal.
-
-
-MAX_ROWS = 15
-
-
-def print_advice(tuning: Tuned, folders: Folders) -> None:
-    """Print which setting to use, how sure that is, and what it cost."""
-    if tuning.swept is not None:
-        _print_sweep(tuning, folders)
-        return
-    first, *more = advice(tuning)
-    click.echo(f"{_title(tuning)}\n")
-    click.echo(click.style(folded(plain_line(first)), bold=True))
-    for text in more:
-        click.echo(folded(plain_line(text)))
-    if rows := [each for each in in_order(tuning) if each.state != "failed"]:
-        click.echo()
-        _print_settings(tuning, rows)
-    _print_failed(tuning)
-    click.echo("\n" + folded(f"cost: {cost_text(tuning)}"))
-    if untried := untried_text(tuning):
-        click.echo(folded(plain_line(f"not varied: {untried}")))
-    _print_script(tuning)
-    click.echo(f"\nall settings: {folders.command('tune', '--status', tuning.trial)}")
-
-
-def _print_sweep(tuning: Tuned, folders: Folders) -> None:
-    """Print the best points of a sweep, its plateau, its knee and its surface."""
-    click.echo(f"{_title(tuning)}\n")
-    click.echo(page_text(sweep_page(tuning)))
-    _print_script(tuning)
-    click.echo(f"\npicture: {folders.command('advise', tuning.trial, '--format', 'svg')}")
-
-
-def _print_script(tuning: Tuned) -> None:
-    if tuning.script:
-        click.echo("\nfor a job script:")
-        for line in tuning.script:
-            click.echo(plain_line(f"    {line}"))
-
-
-def print_status(tuning: Tuned) -> None:
-    """Print how a race stands: its blocks, and every setting."""
-    click.echo(f"{_title(tuning)}\n")
-    for number, block in enumerate(tuning.blocks, 1):
-        lost = sum(each.block == number for each in tuning.settings)
-        what = f"{count(len(block.settings), 'setting')}, {count(block.rounds, 'round')}"
-        ended = number < len(tuning.blocks) or tuning.complete
-        after = f"; {lost} dropped after it" if ended else "; under way"
-        on = f" on {listed(block.nodes, 3)}" if block.nodes else ""
-        click.echo(folded(plain_line(f"block {number}: {what}{on}{after}")))
-    click.echo(folded(f"cost: {cost_text(tuning)}") + "\n")
-    _print_settings(tuning, in_order(tuning), len(tuning.settings))
-
-
-def _title(tuning: Tuned) -> str:
-    what = tuning.metric or "the largest size that works"
-    if tuning.metric:
-        unit = f" ({tuning.unit})" if tuning.unit not in ("", "1") else ""
-        what = f"{tuning.metric}{unit}, {tuning.better} is better"
-    state = "complete" if tuning.complete else "not complete"
-    return plain_line(f"{tuning.tune}: {tuning.test} on {tuning.machine}, {what}; {state}")
-
-
-def _print_settings(tuning: Tuned, rows: list[TunedSetting], maximum: int = MAX_ROWS) -> None:
-    table = TextTable("setting~ | n> | figure>?3 | of the best> | interval?2 | state~")
-    for each in rows[:maximum]:
-        ratio = each.to_best
-        table.add(
-            each.name + (" (default)" if each.is_default else ""),
-            each.n,
-            None if each.figure is None else show_figure(each.figure, tuning.unit),
-            None if ratio is None else f"{ratio.ratio:.3f}",
-            None if ratio is None else interval_text(ratio),
-            state_text(tuning, each),
-        )
-    print_first(table, len(rows), maximum)
-    if words := not_needed(tuning):
-        click.echo("\n" + folded(plain_line(words)))
-
-
-def _print_failed(tuning: Tuned) -> None:
-    failed = [each for each in tuning.settings if each.state == "failed"]
-    if failed:
-        click.echo(f"\n{count(len(failed), 'setting')} failed:")
-        for each in failed[:MAX_ROWS]:
-            click.echo(folded(plain_line(f"  {each.name}: {each.cause}")))
-        if len(failed) > MAX_ROWS:
-            click.echo(f"  and {len(failed) - MAX_ROWS} more")
-
-
-def print_rehearsal(odds: "TuningOdds", prepared: "PreparedTuning") -> None:
-    """Print what a tuning would cost, and how likely it finds the best."""
-    rules, tune = prepared.rules, prepared.tune
-    click.echo(
-        f"{tune.tune}: {count(len(rules.levels), 'setting')} of {tune.test}, at most "
-        f"{rules.runs} of the grid's {rules.grid} runs"
-        + ("" if rules.search == "sweep" else f" in {count(rules.allocations, 'allocation')}")
-    )
-    longest = max((case.nodes * case.walltime / 3600 for case in prepared.cases), default=0.0)
-    click.echo(
-        folded(
-            f"cost: at most {show_number(rules.runs * longest)} node-hours, if each run took its "
-            f"whole walltime; an allocation takes up to {show_seconds(prepared.longest_block)}"
-        )
-    )
-    noise = f"{show_share(odds.noise)} noise, node factors of {show_share(odds.nodes)}, drift"
-    click.echo(folded(f"rehearsed with {count(odds.seeds, 'seed')}: {noise}, disturbed runs\n"))
-    table = TextTable("planted effects~ | advised is best or near> | default kept> | runs>")
-    for each in odds.cases:
-        found = show_share(each.found) if each.found is not None else None
-        table.add(each.planted, found, show_share(each.kept), show_share(each.runs / rules.grid))
-    click.echo(table)
-    click.echo(folded(f"near: within {show_share(rules.min_effect)} of the best"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.best import print_advice, print_rehearsal, print_status
+from seatrial.cli.advise import print_tuning
 from seatrial.cli.options import (
     alert_option,
     consent_option,
@@ -13,7 +13,7 @@ from seatrial.cli.options import (
     machine_option,
     quiet_option,
 )
-from seatrial.cli.query_common import tell_damaged_journal
+from seatrial.cli.query_common import print_page, tell_damaged_journal
 from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
 from seatrial.execute.creation import create
@@ -21,13 +21,13 @@ from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import MAX_TOLD, left_out_of, new_tag
 from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.sweep_odds import rehearse_sweep
-from seatrial.execute.trial_folder import TrialFolder, find
+from seatrial.execute.trial_folder import find
 from seatrial.execute.trial_record import Record
 from seatrial.execute.tuning import PreparedTuning, prepare_tuning
 from seatrial.execute.tuning_odds import rehearse_tuning
-from seatrial.results.store.export import to_json
 from seatrial.results.tuned import tuned
 from seatrial.show.text import folded
+from seatrial.show.tune import race_page, rehearsal_page, tuning_page
 from seatrial.units import show_seconds
 
 
@@ -90,14 +90,17 @@ def command(
     if status is not None:
         if file is not None or rehearsed:
             raise UsageError("--status TRIAL: name the trial alone")
-        return _show_status(find(folders.trials, status), form)
+        folder = find(folders.trials, status)
+        tell_damaged_journal(folder)
+        print_page(race_page(tuned(folder)), form)
+        return 0
     if file is None:
         raise UsageError("name the file of a tuning, such as tune.yaml, or --status TRIAL")
     prepared = prepare_tuning(file, machine, with_builds=not rehearsed)
     if rehearsed:
         rehearse = rehearse_sweep if prepared.rules.search == "sweep" else rehearse_tuning
         odds = rehearse(prepared.rules, seeds, noise / 100)
-        click.echo(to_json(odds), nl=False) if form == "json" else print_rehearsal(odds, prepared)
+        print_page(rehearsal_page(odds, prepared), form)
         return 0
 
     require_chosen(machine, "-m")
@@ -107,18 +110,10 @@ def command(
     _tell_notes(prepared, record)
     outcome = drive(folder, folders, quiet, alert=alert)
     found = tuned(folder)
-    click.echo(to_json(found), nl=False) if form == "json" else print_advice(found, folders)
+    print_tuning(folders, found, tuning_page(found), form)
     if not outcome.complete:
         return 3
     return 0 if found.best is not None else 1
-
-
-def _show_status(folder: TrialFolder, form: str) -> int:
-    """Show how a tuning stands; return the exit code."""
-    tell_damaged_journal(folder)
-    found = tuned(folder)
-    click.echo(to_json(found), nl=False) if form == "json" else print_status(found)
-    return 0
 
 
 def _tell_notes(prepared: PreparedTuning, record: Record) -> None:

@@ -134,6 +134,8 @@ def _part(part: Part, address: Address) -> Markup:
 
 
 def _sentence(words: Cell, tone: str, address: Address) -> Markup:
+    if tone == "code":
+        return Markup("<pre>{}</pre>").format(words)
     inner = message(words) if isinstance(words, str) else _cell(words, Column(""), address)
     return Markup('<p class="{}">{}</p>').format(tone or "wide-text", inner) if inner else Markup()
 

@@ -186,7 +186,8 @@ class Text(Struct, frozen=True):
     """A sentence, which may have links in it. A plain ``str`` is one, too."""
 
     words: Cell
-    tone: Literal["", "notice", "quiet"] = ""
+    tone: Literal["", "notice", "quiet", "code"] = ""
+    """code: lines to be copied, as they are."""
     only: Only = ""
 
 

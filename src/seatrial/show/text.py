@@ -71,7 +71,7 @@ def section_text(section: Section) -> str:
     """Return a section as lines, "" for one that a terminal does not show."""
     if section.small or section.only == "browser":
         return ""
-    title = click.style(plain_line(section.title), bold=True) if section.title else ""
+    title = click.style(folded(plain_line(section.title)), bold=True) if section.title else ""
     return "\n".join(filter(None, [title, *map(part_text, section.parts)]))
 
 
@@ -82,7 +82,7 @@ def part_text(part: Part) -> str:
     if part.only == "browser":
         return ""
     if isinstance(part, Text):
-        return folded(cell_text(part.words))
+        return _sentence(part)
     if isinstance(part, Chart):
         return ""
     if isinstance(part, TimeChart):
@@ -94,6 +94,13 @@ def part_text(part: Part) -> str:
     if not part.title or not text:
         return text
     return f"{GAP}{plain_line(part.title)}\n{textwrap.indent(text, 2 * GAP)}"
+
+
+def _sentence(part: Text) -> str:
+    if part.tone == "code":
+        lines = map(plain_line, str(part.words).splitlines())
+        return textwrap.indent("\n".join(lines), 2 * GAP)
+    return folded(cell_text(part.words))
 
 
 def _time_chart(chart: TimeChart) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -53,18 +56,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_the_page_has_the_race_and_the_advice(served: Served) -> None:
-    found = frost.judged(served, "/trials/t/tune")
-    assert found["advice"][0].startswith(("use way=2: 0.49", "use way=2: 0.50", "keep the default"))
-    assert {row["values"]["way"]: row["state"] for row in found["rows"]}[3] == "failed"
-    assert found["rows"][0]["values"] == {"way": 2}
-    assert found["tuned"]["blocks"][0]["settings"] == [0, 1, 2]
-    assert len(found["tuned"]["blocks"][0]["nodes"]) == 1
-    assert "export OMP_NUM_THREADS=1" in found["tuned"]["script"]
+    found = frost.judged(served, "/trials/t/tune")["records"]
+    assert {row["values"]["way"]: row["state"] for row in found["settings"]}[3] == "failed"
+    assert found["blocks"][0]["settings"] == [0, 1, 2]
+    assert len(found["blocks"][0]["nodes"]) == 1
+    html = served.get("/trials/t/tune")[1]
+    assert re.search(
+        '<p class="notice">(use way=2: 0.4[89]|use way=2: 0.50|keep the default)', html
+    )
+    assert "export OMP_NUM_THREADS=1</pre>" in html
+    assert "way=3: failed: exit code 7" in html and "<form" not in html
+    rows = csv.DictReader(io.StringIO(served.get("/trials/t/tune.csv")[1]))
+    assert [(row["way"], row["state"]) for row in rows][1:] == [("2", "best"), ("3", "failed")]
 
 
 def test_the_page_of_a_sweep_has_the_plateau_and_the_failed_point(served: Served) -> None:
     found = frost.judged(served, "/trials/s/tune")
-    assert found["tuned"]["swept"]["bests"][0]["metric"] == "time"
+    assert found["records"]["swept"]["bests"][0]["metric"] == "time"
     code, html = served.get("/trials/s/tune")
     assert code == 200
     assert "best time: way=2" in html and "knee: the fewest nodes" in html
@@ -76,7 +84,7 @@ def test_as_people_see_it(served: Served, browser: Browser) -> None:
     frost.judged(served, "/trials/t/tune")
     with open_page(browser, served.address, viewport={"width": 320, "height": 700}) as page:
         page.goto(f"{served.address}/trials/t/tune")
-        assert page.locator("#race + .wide tbody tr").count() == 3
+        assert page.locator("tr:has-text('way=')").count() == 2
         assert page.get_by_text("failed: exit code 7").count() == 1
         assert page.locator("svg").count() >= 1
         assert page.evaluate("document.documentElement.scrollWidth") <= 320

@@ -126,6 +126,8 @@ def _part_lines(part: Part) -> list[str]:
     if part.only == "terminal" or isinstance(part, Chart | TimeChart):
         return []
     if isinstance(part, Text):
+        if part.tone == "code":
+            return ["", *(f"    {line}" for line in str(part.words).splitlines())]
         words = markdown(cell_text(part.words))
         return ["", f"{'> ' if part.tone else ''}{words}"] if words else []
     if isinstance(part, Items):

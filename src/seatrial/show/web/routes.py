@@ -42,7 +42,7 @@ _PAGES = (
     _page("/trials/{tag}/in-flight", "trials", "trial_plots:in_flight"),
     _page("/trials/{tag}/elapsed", "trials", "trial_plots:elapsed"),
     _page("/trials/{tag}/loads", "trials", "trial_plots:loads"),
-    _page("/trials/{tag}/tune", "trials", "tune", "tune.html"),
+    _page("/trials/{tag}/tune", "trials", "tune", "study.html", rows="lines"),
     _page("/failures", "failures", "failures", "failures.html", form=True, rows="failures"),
     _page("/runs", "runs", "runs", "runs.html", form=True, rows="runs"),
     _page("/runs/{trial}/{run_id}", "runs", "run", "run.html", form=True),
