@@ -7,11 +7,12 @@ import click
 
 from seatrial.cli import Folders, options, plan_records
 from seatrial.cli.query_common import opened
-from seatrial.cli.status_table import issues_table
 from seatrial.errors import UsageError
 from seatrial.journal.events import IssueRecorded
 from seatrial.results.store import export, queries
 from seatrial.results.store import export as interchange
+from seatrial.show.text import table_text
+from seatrial.show.trial import issues_table
 
 SEVERITIES = ("critical", "major", "minor")
 
@@ -104,7 +105,7 @@ def list_issues(folders: Folders, /, path: Path, name: str, closed: bool, form: 
     if form == "json":
         click.echo(interchange.to_json([export.record(issue) for issue in found]), nl=False)
     elif found:
-        click.echo(issues_table(found))
+        click.echo(table_text(issues_table(found)))
     else:
         click.echo("no issue" if closed else "no issue is open")
     return 0

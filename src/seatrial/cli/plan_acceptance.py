@@ -33,7 +33,8 @@ from seatrial.results.evidence import EvidenceStatus, evidence_of, state_of_evid
 from seatrial.results.records import PlanRecords, records_in
 from seatrial.results.status import AWAITED, Status
 from seatrial.show.report.planned import rehearsals
-from seatrial.show.text import folded
+from seatrial.show.text import folded, table_text
+from seatrial.show.trial import entries_table, issues_table
 from seatrial.units import count, show_seconds
 
 WIDTH = 78
@@ -440,6 +441,6 @@ def _as_given(proofs: Proofs) -> bool:
 
 def _print_records(records: PlanRecords) -> None:
     if records.open_issues:
-        click.echo(f"\n{status_table.issues_table(records.open_issues)}")
+        click.echo(f"\n{table_text(issues_table(records.open_issues))}")
     if records.entries:
-        click.echo(f"\n{status_table.entries_table(records.entries)}")
+        click.echo(f"\n{table_text(entries_table(records.entries))}")

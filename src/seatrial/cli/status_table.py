@@ -10,20 +10,24 @@ import msgspec
 
 from seatrial.cli.query_common import show_time, tell_damaged_journal
 from seatrial.cli.tables import TextTable
-from seatrial.execute.plan.checklist import ItemResult
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import overall
-from seatrial.results.criteria.view import Result
 from seatrial.results.documents import with_documents
 from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.node_hours import TestShare
-from seatrial.results.records import Issue, RecordedEntry
 from seatrial.results.status import Status, TestStatus, beside, status
 from seatrial.results.store.export import to_json
 from seatrial.results.store.queries import owned
 from seatrial.show.plots import bars
-from seatrial.show.text import folded
+from seatrial.show.text import folded, table_text
+from seatrial.show.trial import (
+    actions_table,
+    criteria_table,
+    items_table,
+    reviews_table,
+    sub_phases_table,
+)
 from seatrial.units import count, in_per_cent, show_seconds
 
 _HOLDS = {"gauge": "held back", "blackout": "held back", "unbuilt": "cannot be built"}
@@ -45,9 +49,11 @@ def print_status(statuses: Sequence[Status], by_evidence: Mapping[str, str] = {}
         click.echo(folded(f"{use.words}, beside each other: accepted {share} of {hours}"))
     for one in statuses:
         parts = [
-            _items(one),
-            *(_parts(one), _sub_phases(one), _notes(one), _actions(one)),
-            *(_criteria(one.criteria), _reviews(one)),
+            table_text(items_table(one.items)),
+            _parts(one),
+            table_text(sub_phases_table(one.sub_phases)) if len(one.sub_phases) > 1 else "",
+            *(_notes(one), _actions(one)),
+            *(table_text(criteria_table(one.criteria)), _reviews(one)),
         ]
         shown = [part for part in parts if part]
         if shown:
@@ -124,31 +130,6 @@ def _components(statuses: Sequence[Status], by_evidence: Mapping[str, str]) -> T
     return rows
 
 
-def _items(one: Status) -> str:
-    """Return the items of a checklist, with their results."""
-    rows = TextTable("item | clause~?-1 | result | value> | bound~ | by~ | on?-2 | what~")
-    for item in one.items:
-        tick = item.tick
-        texts = [item.text]
-        if tick:
-            texts += filter(None, [tick.comment, _document(tick)])
-            texts += [f"before: {old.result} by {', '.join(old.by)}" for old in item.earlier]
-            texts += [f"again because: {tick.reason}"] if tick.reason else []
-        texts += [
-            f"does not count: {late.result} by {', '.join(late.by)}" for late in item.uncounted
-        ]
-        by, on = (", ".join(tick.by), show_time(tick.time)) if tick else ("", "")
-        value = tick.shown if tick else ""
-        rows.add(item.id, item.clause, item.state, value, item.bound, by, on, "; ".join(texts))
-    return str(rows)
-
-
-def _document(tick: ItemResult) -> str:
-    """Return the document of a result, and whether it changed since."""
-    now = "" if tick.now in ("", "as it was") else f" ({tick.now} since)"
-    return f"{tick.document}{now.replace('not here since', 'not here')}"
-
-
 def _parts(one: Status) -> str:
     """Return the tests: runs on nodes and expected, runs that wait (unless the trial is over), the
     planned and the achieved share of the node-hours, runs that passed and others."""
@@ -200,15 +181,6 @@ def _course(one: Status) -> str:
     return f"accepted over time  |{bars(shares)}|  to {show_seconds(one.clock)}"
 
 
-def _sub_phases(one: Status) -> str:
-    """Return the stretches between pauses and interruptions, if there are several."""
-    rows = TextTable("sub-phase> | from | to | clock> | passed> | ended by~")
-    for each in one.sub_phases if len(one.sub_phases) > 1 else ():
-        times = (show_time(each.start), show_time(each.end), show_seconds(each.clock))
-        rows.add(each.number, *times, each.accepted, each.ended_by)
-    return str(rows)
-
-
 def _notes(one: Status) -> str:
     """Return open alerts, nodes that are down, files that are not checked, and what holds launches
     back."""
@@ -227,60 +199,19 @@ def _notes(one: Status) -> str:
 
 def _reviews(one: Status) -> str:
     """Return the runs of which people said something."""
-    rows = TextTable("run | case~ | verdict~ | cause~ | excluded | by~ | comment~")
-    for each in one.reviews[:MAX_REVIEWS]:
-        excluded = "yes" if each.is_excluded else ""
-        words = (each.verdict, each.cause, excluded, ", ".join(each.by), each.comment)
-        rows.add(each.run, each.case, *words)
+    rows = table_text(reviews_table(one.reviews[:MAX_REVIEWS], one.tag))
     more = len(one.reviews) - MAX_REVIEWS
-    return "\n".join([str(rows), *([f"and {more} more: --format json has all"] * (more > 0))])
+    return f"{rows}\nand {more} more: --format json has all" if more > 0 else rows
 
 
 def _actions(one: Status) -> str:
     """Return the latest actions of people."""
-    rows = TextTable("by people | who | what~ | why~")
-    for each in one.actions[-MAX_ACTIONS:]:
-        rows.add(show_time(each.time), each.by, each.text, each.reason)
-        for change in each.changes:
-            rows.add("", "", f"  {change}", "")
+    rows = table_text(actions_table(one.actions[-MAX_ACTIONS:]))
     more = len(one.actions) - MAX_ACTIONS
-    return f"{rows}\nand {more} before" if more > 0 else str(rows)
-
-
-def _criteria(criteria: Sequence[Sequence[Result]]) -> str:
-    """Return the criteria: a row for each; if it has several subjects, also one for each that is
-    not met, undecided or waived."""
-    rows = TextTable("criterion~ | state | value> | bound~ | n> | why~")
-    for results in criteria:
-        first, rest = results[0], results[1:]
-        for one in [first, *(each for each in rest if each.state != "met")]:
-            label = " ".join(filter(None, (one.clause or one.id, one.label)))
-            label = label if one is first else f"  {one.subject}"
-            value = one.shown
-            rows.add(label, one.words, value, one.bound, one.n, one.full_reason)
-    return str(rows)
+    return f"{rows}\nand {more} before" if more > 0 else rows
 
 
 # ---- what people recorded about the plan --------------------------------------------------
-
-
-def issues_table(issues: Sequence[Issue]) -> TextTable:
-    """Return the issues, a row for each."""
-    rows = TextTable("issue> | state | severity | component | owner~ | opened | text~")
-    for one in issues:
-        where = [one.text, one.nodes, ", ".join(one.runs), *one.comments]
-        text = "; ".join(filter(None, where))
-        words = (one.state, one.severity, one.component, one.owner, show_time(one.opened))
-        rows.add(one.issue, *words, text)
-    return rows
-
-
-def entries_table(entries: Sequence[RecordedEntry]) -> TextTable:
-    """Return milestones, replaced parts and incidents, in the order of their times."""
-    rows = TextTable("at | what | nodes | by~ | text~")
-    for one in entries:
-        rows.add(show_time(one.at), one.kind, one.nodes, ", ".join(one.by), one.text)
-    return rows
 
 
 def evidence_line(component: str, one: EvidenceStatus) -> str:

@@ -130,7 +130,7 @@ def _part(part: Part, address: Address) -> Markup:
     if isinstance(part, Items):
         lines = _joined(Markup("<li>{}</li>").format(message(words)) for words in part.words)
         return Markup('<ul class="facts-list">{}</ul>{}').format(lines, _remainder(part, address))
-    return _table(part, address)
+    return table_html(part, address)
 
 
 def _sentence(words: Cell, tone: str, address: Address) -> Markup:
@@ -241,7 +241,8 @@ def _levels(chart: TimeChart) -> Iterator[plots.ChartSeries]:
         name = ""
 
 
-def _table(table: Table, address: Address) -> Markup:
+def table_html(table: Table, address: Address) -> Markup:
+    """Return a table, "" without rows."""
     if not table.rows:
         return Markup()
     columns, rows = table.for_medium("browser")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.escaping import plain_line
 from seatrial.model.codes import KNOWN, RECALLED
@@ -25,7 +26,7 @@ from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.records import Issue
 from seatrial.results.status import Status, TestStatus
 from seatrial.results.store.export import iso, to_json
-from seatrial.show.page import Cell, Column, Kind, Table
+from seatrial.show.page import Cell, Column, Kind, Link, State, Table
 from seatrial.show.report.sign import File, block, digest
 from seatrial.show.text import cell_text
 from seatrial.units import SECOND_NS, count
@@ -195,6 +196,26 @@ def bounded(
         for row in found[:max_rows]
     ]
     return Table(columns, shown, title, len(found), about=about)
+
+
+def reported(title: str, table: Table, about: str = "") -> Table:
+    """Return a table of a trial as a report has it: its times in UTC, its cells as texts."""
+    columns = [
+        replace(each, title=f"{each.title} (UTC)", kind="time") if each.kind == "clock" else each
+        for each in table.columns
+    ]
+    rows = [[_words(cell) for cell in row] for row in table.rows]
+    return bounded(title, columns, rows, about)
+
+
+def _words(cell: Cell) -> Cell:
+    if isinstance(cell, Link):
+        return cell.text
+    if isinstance(cell, State):
+        return cell.word
+    if isinstance(cell, Sequence) and not isinstance(cell, str):
+        return ", ".join(str(_words(each)) for each in cell)
+    return cell
 
 
 def filled(*tables: Table) -> list[Table]:

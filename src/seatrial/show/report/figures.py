@@ -45,7 +45,9 @@ from seatrial.show.report.content import (
     columns_of,
     ended_by_verdict,
     filled,
+    reported,
 )
+from seatrial.show.trial import sub_phases_table
 from seatrial.show.variability import places_table, shared_table, spread_table
 from seatrial.units import SECOND_NS, count, show_number, show_seconds, show_share
 
@@ -703,19 +705,8 @@ def sub_phases(status: Status) -> Iterator[Table]:
     parts = status.sub_phases
     if len(parts) < 2 and not status.plan:
         return
-    columns = columns_of(
-        ("sub-phase", "count"),
-        ("from (UTC)", "time"),
-        ("to (UTC)", "time"),
-        ("clock", "seconds"),
-        ("passed", "count"),
-        "ended by",
-    )
-    rows = (
-        (each.number, each.start, each.end, each.clock, each.accepted, each.ended_by)
-        for each in parts
-    )
-    yield bounded("Sub-phases", columns, rows, "the stretches between pauses and interruptions")
+    about = "the stretches between pauses and interruptions"
+    yield reported("Sub-phases", sub_phases_table(parts), about)
 
 
 def variability_tables(varied: Variability) -> list[Table]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial.escaping import plain_line
-from seatrial.execute.plan.checklist import ItemResult, ItemStatus
+from seatrial.execute.plan.checklist import ItemStatus
 from seatrial.execute.plan.component_tests import fits
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.journal import events
@@ -27,92 +27,37 @@ from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import LevelSpan, target_loads
 from seatrial.results.variability import Variability
 from seatrial.show.page import Cell, Table
-from seatrial.show.report.content import Other, ReportComponent, bounded, columns_of, filled, moment
+from seatrial.show.report.content import (
+    Other,
+    ReportComponent,
+    bounded,
+    columns_of,
+    filled,
+    moment,
+    reported,
+)
 from seatrial.show.report.figures import MAX_ROWS
+from seatrial.show.trial import actions_table, entries_table, issues_table, items_table
 from seatrial.units import SECOND_NS, count, listed
 
 
 def items(statuses: Sequence[ItemStatus]) -> Table:
-    """Return the items of a checklist, with their results; each replaced or uncounted result has a
-    row of its own."""
-    rows: list[list[Cell]] = []
-    for item in statuses:
-        about = [item.id, item.clause, item.text]
-        rows.append([*about, item.bound, item.state, *_cells(item.tick, "")])
-        rows += [[*about, "", each.result, *_cells(each, "replaced")] for each in item.earlier]
-        rows += [
-            [*about, "", each.result, *_cells(each, "does not count")] for each in item.uncounted
-        ]
-    columns = columns_of(
-        "item",
-        "clause",
-        "what",
-        "asked",
-        ("result", "state"),
-        "counts",
-        "value",
-        "by",
-        "recorded by",
-        ("when", "time"),
-        "remark",
-        "document",
-        "SHA-256",
-    )
-    about_all = "The first result stands; another one replaces it only with a reason."
-    return bounded("Items", columns, rows, about_all)
-
-
-def _cells(tick: ItemResult | None, counts: str) -> list[Cell]:
-    if tick is None:
-        return [""] * 8
-    because = f"because: {tick.reason}" if tick.reason else ""
-    now = f" ({tick.now})" if tick.now not in ("", "as it was") else ""
-    remark = "; ".join(filter(None, (tick.comment, because)))
-    who: list[Cell] = [", ".join(tick.by), tick.user, tick.time]
-    return [counts, tick.shown, *who, remark, tick.document + now, tick.sha256]
+    """Return the items of a checklist, with their results."""
+    about = "The first result stands; another one replaces it only with a reason."
+    return reported("Items", items_table(statuses, full=True), about)
 
 
 def issues(issues: Sequence[Issue], title: str = "Issues") -> Table:
-    """Return the issues, a row for each."""
-    rows: list[list[Cell]] = []
-    for each in issues:
-        runs, by, comments = (
-            ", ".join(each.runs),
-            ", ".join(each.opened_by),
-            "; ".join(each.comments),
-        )
-        about = (each.state, each.severity, each.text, each.component, each.owner, each.nodes)
-        rows.append([each.issue, *about, runs, by, each.opened, comments])
-    columns = columns_of(
-        ("issue", "count"),
-        "state",
-        "severity",
-        "what",
-        "component",
-        "owner",
-        "nodes",
-        "runs",
-        "opened by",
-        ("opened", "time"),
-        "remarks",
-    )
-    return bounded(title, columns, rows)
-
-
-def entries(records: PlanRecords) -> Table:
-    """Return milestones, replaced parts and incidents, in the order of their times."""
-    rows: list[list[Cell]] = [
-        [each.at, each.kind, each.text, each.nodes, ", ".join(each.by), each.user]
-        for each in records.entries
-    ]
-    columns = columns_of(("when", "time"), "kind", "what", "nodes", "by", "recorded by")
-    return bounded("Milestones, replaced parts, incidents", columns, rows)
+    return reported(title, issues_table(issues))
 
 
 def tables_of(records: PlanRecords) -> list[Table]:
     """Return the tables of a plan's records that have rows."""
     closed = [each for each in records.issues.values() if not each.is_open]
-    return filled(issues(closed, "Issues that were closed"), entries(records))
+    return filled(
+        issues(closed, "Issues that were closed"),
+        reported("Milestones, replaced parts, incidents", entries_table(records.entries)),
+    )
 
 
 # ---- what people said of runs --------------------------------------------------------------------
@@ -167,16 +112,11 @@ def _cause(cause: str, reviews: Sequence[RunReview]) -> list[Cell]:
 
 def operator_actions(history: TrialHistory) -> Table:
     """Return the actions of people, oldest first."""
-    rows: list[list[Cell]] = [
-        [each.time, each.by, each.text, "; ".join(each.changes), each.reason]
-        for each in history.actions
-    ]
-    columns = columns_of(("when", "time"), "who", "what", "changed", "why")
     about = (
         "Criteria are judged over the spans: by each policy for as long as it held. A hold changes "
         "no planned share."
     )
-    return bounded("What people did while it ran", columns, rows, about)
+    return reported("What people did while it ran", actions_table(history.actions), about)
 
 
 # ---- what people judged again --------------------------------------------------------------------

@@ -26,7 +26,7 @@ from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RUN_TIMES
 from seatrial.show.data import page_csv
 from seatrial.show.formatting import FILTERS, GLOBALS
-from seatrial.show.html import page_html
+from seatrial.show.html import page_html, table_html
 from seatrial.show.web import output
 from seatrial.show.web.page import PageData, PageQuery
 from seatrial.show.web.routes import additions_to, areas, has_page, pages
@@ -60,7 +60,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(FILTERS | output.FILTERS | {"page_html": page_html})
+    made.filters.update(
+        FILTERS | output.FILTERS | {"page_html": page_html, "table_html": table_html}
+    )
     made.globals.update(
         GLOBALS | output.GLOBALS,
         version=__version__,
