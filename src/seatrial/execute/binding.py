@@ -90,20 +90,15 @@ def mpi(
     """Return the options that bind each task to cores of its own, or to none where there are too
     few. The default would bind all threads of a task to one core. Options of the machine about
     binding replace these."""
-    bound = _BINDING.search(" ".join(launcher.options))
     if launcher.flavour == "openmpi":
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-        if order is not None:
-            by_file = slot_cores(launcher, machine, case, geometry) is not None
-            return [*root, *_openmpi_in_order(by_file, bool(bound))]
-        if geometry is not None and not bound:
-            return [*root, *_openmpi(geometry, case)]
-        return [*root, *_openmpi_by_node(machine, case, bound[1] if bound else "")]
+        return [*root, *_openmpi(launcher, machine, case, geometry, order)]
     if launcher.flavour == "cray":
         return _pals(launcher, machine, case, geometry)
     if launcher.flavour != "mpich":
         return []
     ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
+    bound = _BINDING.search(" ".join(launcher.options))
     ours = [] if bound or (order and order.cpus) else _mpich(machine, case, geometry)
     return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
 
@@ -126,6 +121,22 @@ def _fits(machine: Machine, case: Case) -> bool:
     return case.tasks_per_node * case.threads <= min(kind.cores for kind in machine.nodes)
 
 
+def _openmpi(
+    launcher: Launcher,
+    machine: Machine,
+    case: Case,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None,
+) -> list[str]:
+    bound = _BINDING.search(" ".join(launcher.options))
+    if order is not None:
+        by_file = slot_cores(launcher, machine, case, geometry) is not None
+        return _openmpi_in_order(by_file, bool(bound))
+    if geometry is not None and not bound:
+        return _openmpi_on_cores(geometry, case)
+    return _openmpi_by_node(machine, case, bound[1] if bound else "")
+
+
 def _openmpi_in_order(by_file: bool, is_bound: bool) -> list[str]:
     """Return the options for a rank order: ``by_file`` names the cores of each rank, too."""
     if by_file:
@@ -145,7 +156,7 @@ def _openmpi_by_node(machine: Machine, case: Case, bound: str) -> list[str]:
     return ["--map-by", place, *([] if bound else ["--bind-to", to])]
 
 
-def _openmpi(geometry: TaskGeometry, case: Case) -> list[str]:
+def _openmpi_on_cores(geometry: TaskGeometry, case: Case) -> list[str]:
     """Return words for the cores of tasks, the same in Open MPI 4 and 5; else a rankfile. Open MPI
     binds to the object that tasks are mapped by, or to cores of it."""
     placed = _object_of(geometry)

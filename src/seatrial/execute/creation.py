@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from seatrial.decide.conductor import Launch
-from seatrial.errors import TrialError, UsageError
+from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute.background import Tasks
 from seatrial.execute.containers import prepare as prepare_container
 from seatrial.execute.daemon_thread import run_in_thread
@@ -80,17 +80,7 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     is_made = False
     _remove_left(trials)
     try:
-        make_folder(making)
-        lines = msgspec.json.Encoder().encode_lines(cases)
-        digest = hashlib.sha256(lines).hexdigest()
-        record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
-        pretty = msgspec.json.format(encode(record), indent=2)
-        write_durably(making / "trial.json", pretty + b"\n")
-        write_durably(making / "cases.jsonl", lines)
-        for name in ("builds", "runs", "scripts", "submissions"):
-            make_folder(making / name)
-        write_scripts(TrialFolder(making), record)
-        sync_folder(making)
+        _write(making, record, cases)
         making.rename(folder.path)
         is_made = True
         sync_folder(trials)
@@ -103,22 +93,41 @@ def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
             raise UsageError(
                 f"{error.object[:200]!r}: the path is not UTF-8 and cannot be recorded; rename it"
             ) from error
-        if not isinstance(error, OSError):
-            raise
-        if is_made:
-            raise TrialError(
-                f"{folder.path}: the trial is there, and a crash of this host could lose it: "
-                f"{error.strerror}; {remedy(error)}, then resume it"
-            ) from error
-        if folder.path.exists():
-            raise UsageError(
-                f"{folder.path}: a trial of this tag exists; choose another"
-            ) from error
-        raise TrialError(
-            f"{folder.path}: the trial cannot be created: {error.strerror}; "
-            f"{remedy(error)}, or name another place with --trials"
-        ) from error
+        if isinstance(error, OSError):
+            raise _not_created(folder.path, is_made, error) from error
+        raise
     return folder
+
+
+def _write(making: Path, record: Record, cases: Iterable[Case]) -> None:
+    """Write the folder of a trial. Raises OSError and UnicodeEncodeError."""
+    make_folder(making)
+    lines = msgspec.json.Encoder().encode_lines(cases)
+    digest = hashlib.sha256(lines).hexdigest()
+    record = replace(record, cases_bytes=len(lines), cases_sha256=digest)
+    pretty = msgspec.json.format(encode(record), indent=2)
+    write_durably(making / "trial.json", pretty + b"\n")
+    write_durably(making / "cases.jsonl", lines)
+    for name in ("builds", "runs", "scripts", "submissions"):
+        make_folder(making / name)
+    write_scripts(TrialFolder(making), record)
+    sync_folder(making)
+
+
+def _not_created(path: Path, is_made: bool, error: OSError) -> SeatrialError:
+    """Return the error for a trial whose folder cannot be created. ``is_made``: it was, and may not
+    be on the disk itself yet."""
+    if is_made:
+        return TrialError(
+            f"{path}: the trial is there, and a crash of this host could lose it: "
+            f"{error.strerror}; {remedy(error)}, then resume it"
+        )
+    if path.exists():
+        return UsageError(f"{path}: a trial of this tag exists; choose another")
+    return TrialError(
+        f"{path}: the trial cannot be created: {error.strerror}; "
+        f"{remedy(error)}, or name another place with --trials"
+    )
 
 
 def require_consent(tests: Mapping[str, Test], machine: Machine, consent: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,7 +167,7 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
     UsageError if Slurm does not answer."""
     default, more = _partitions_shown()
     seen = nodes_seen()
-    others = [node for node in seen if default and default not in node.partitions]
+    others = _outside_of(seen, default) if default else []
     kinds = _groups(replace(node, partitions=()) for node in seen if node not in others)
     if not kinds:
         raise UsageError("scontrol show node: Slurm has no node here; describe the machine by hand")
@@ -186,6 +186,10 @@ def detect_cluster(name: str | None) -> tuple[Machine, str]:
         toolchains=toolchains,
     )
     return _with_network(machine), found.comments + _unknown_sockets(seen) + _hint(others)
+
+
+def _outside_of(seen: Iterable["NodeSeen"], partition: str) -> "list[NodeSeen]":
+    return [node for node in seen if partition not in node.partitions]
 
 
 def _partitions_shown() -> tuple[str, list[str]]:
@@ -534,12 +538,16 @@ def _network(machine: Machine) -> Iterator[str]:
     units = {fold(nodes) for level in topology.levels for nodes in topology.members(level) if nodes}
     for level in levels:
         for name, switches in level.items():
-            if missing := [unit for unit, nodes in switches.items() if nodes not in units]:
-                yield (
-                    f"topology.levels: in Slurm the {name} {missing[0]} has "
-                    f"{switches[missing[0]]}, which is no unit of a level here; "
-                    f"{len(missing)} of {len(switches)} differ; correct one of them"
-                )
+            yield from _unlike_units(name, switches, units)
+
+
+def _unlike_units(name: str, switches: Mapping[str, str], units: Set[str]) -> Iterator[str]:
+    if missing := [unit for unit, nodes in switches.items() if nodes not in units]:
+        yield (
+            f"topology.levels: in Slurm the {name} {missing[0]} has {switches[missing[0]]}, "
+            f"which is no unit of a level here; {len(missing)} of {len(switches)} differ; "
+            "correct one of them"
+        )
 
 
 def _of_kind(i: int, kind: NodeGroup, there: Mapping[str, NodeSeen]) -> Iterator[str]:
@@ -586,12 +594,12 @@ def _partitions(machine: Machine, there: Mapping[str, NodeSeen]) -> Iterator[str
         if kind.partition and kind.partition not in known:
             yield f"nodes[{i}].partition: Slurm has no partition {kind.partition}; {missing}"
         elif wanted in known:
-            yield from _outside(i, wanted, [there[n] for n in unfold(kind.names) if n in there])
+            yield from _outside(i, wanted, kind, there)
 
 
-def _outside(i: int, wanted: str, seen: Sequence[NodeSeen]) -> Iterator[str]:
-    outside = [node for node in seen if wanted not in node.partitions]
-    if outside:
+def _outside(i: int, wanted: str, kind: NodeGroup, there: Mapping[str, NodeSeen]) -> Iterator[str]:
+    seen = [there[name] for name in unfold(kind.names) if name in there]
+    if outside := _outside_of(seen, wanted):
         where = outside[0].partitions[0] if outside[0].partitions else "none"
         names = fold([node.name for node in outside])
         yield f"nodes[{i}].names: {names} not in the partition {wanted}; give `partition: {where}`"

@@ -100,19 +100,24 @@ def inherited(machine: Machine) -> dict[str, str]:
     }
     if "HOSTNAME" in environment:  # of another host, where a scheduler passed it to this process
         environment["HOSTNAME"] = os.uname().nodename
-    own = Path(sys.prefix) / "bin"
     if sys.prefix == sys.base_prefix:
         return environment
+    environment["PATH"] = _path_of_host(machine, Path(sys.prefix) / "bin")
+    if environment.get("VIRTUAL_ENV") == sys.prefix:
+        del environment["VIRTUAL_ENV"]
+        environment.pop("VIRTUAL_ENV_PROMPT", None)
+    return environment
+
+
+def _path_of_host(machine: Machine, own: Path) -> str:
+    """Return PATH without the folder of Seatrial's own programs; it is the last where a program of
+    the machine is nowhere else."""
     real = os.path.realpath(own)
     others = [folder for folder in os.get_exec_path() if os.path.realpath(folder) != real]
     path = os.pathsep.join(others)
     needed = [name for name in _programs(machine) if (own / name).exists()]
     alone = not all(shutil.which(name, path=path) for name in needed)
-    environment["PATH"] = os.pathsep.join([*others, str(own)]) if alone else path
-    if environment.get("VIRTUAL_ENV") == sys.prefix:
-        del environment["VIRTUAL_ENV"]
-        environment.pop("VIRTUAL_ENV_PROMPT", None)
-    return environment
+    return os.pathsep.join([*others, str(own)]) if alone else path
 
 
 def _programs(machine: Machine) -> set[str]:

@@ -138,53 +138,57 @@ class _Reader:
     def _parsed(self, place: int, figure: Any) -> GivenRow | None:
         """Return the row of one figure of ``seatrial parse``; None if it has faults."""
         before = len(self._faults)
+        self._check_parsed(place, figure)
+        if len(self._faults) > before:
+            return None
+        labels, value = figure.get("labels", {}), figure.get("value", "")
+        metric = MetricValue(figure.get("name", ""), 0, "", "none", labels=labels).full_name
+        unit, better = figure.get("unit", "") or "1", figure.get("better", "")
+        columns = {"metric": metric, "unit": unit, "better": better, "value": str(value), "n": "1"}
+        return self._row(place, columns)
+
+    def _check_parsed(self, place: int, figure: Any) -> None:
         if not isinstance(figure, dict) or not isinstance(figure.get("labels", {}), dict):
             self._fault(place, "", f"is no figure with {', '.join(_PARSED)}")
-            return None
+            return
         for name in figure.keys() - set(_PARSED):
             self._fault(place, str(name)[:60], f"is none of {', '.join(_PARSED)}")
-        labels = figure.get("labels", {})
         texts = {name: figure.get(name, "") for name in ("name", "unit", "better")}
-        for name, value in (texts | labels).items():
+        for name, value in (texts | figure.get("labels", {})).items():
             if not isinstance(value, str) and (name in texts or not _is_number(value)):
                 self._fault(place, name[:60], f"{str(value)[:60]!r} is no text")
         value = figure.get("value", "")
         if value != "" and not _is_number(value):
             self._fault(place, "value", f"{str(value)[:60]!r} is no number")
-        if len(self._faults) > before:
-            return None
-        metric = MetricValue(texts["name"], 0, "", "none", labels=labels).full_name
-        unit, better = texts["unit"] or "1", texts["better"]
-        columns = {"metric": metric, "unit": unit, "better": better, "value": str(value), "n": "1"}
-        return self._row(place, columns)
 
     def _read_csv(self, text: str) -> list[GivenRow]:
         if "case" in self._usual:
             self._fault(1, "", "names its cases itself: leave out --case, which is for JSON")
-        first = text.lstrip("\r\n").partition("\n")[0]
-        delimiter = max(_DELIMITERS, key=first.count)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        rows: list[GivenRow] = []
-        try:
-            for cells in reader:
-                if not any(cell.strip() for cell in cells):
-                    continue
-                if not self._columns:
-                    self._read_head(reader.line_num, cells)
-                    continue
-                row = self._csv_row(reader.line_num, [cell.strip() for cell in cells])
-                if row is not None:
-                    rows.append(row)
-        except csv.Error as error:
-            self._fault(reader.line_num, "", f"is no CSV: {error}")
+        rows = list(filter(None, self._csv_rows(text)))
         if not self._columns:
             self._fault(1, "", f"is empty; the first line names the columns: {', '.join(COLUMNS)}")
         elif not rows and not self._faults:
             self._fault(1, "", "has no figure below its head")
         return rows
 
+    def _csv_rows(self, text: str) -> Iterator[GivenRow | None]:
+        """Yield the rows of a text; None for each that has faults."""
+        first = text.lstrip("\r\n").partition("\n")[0]
+        delimiter = max(_DELIMITERS, key=first.count)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        try:
+            for cells in (list(map(str.strip, each)) for each in reader):
+                if not any(cells):
+                    continue
+                if self._columns:
+                    yield self._csv_row(reader.line_num, cells)
+                else:
+                    self._read_head(reader.line_num, cells)
+        except csv.Error as error:
+            self._fault(reader.line_num, "", f"is no CSV: {error}")
+
     def _read_head(self, line: int, cells: Sequence[str]) -> None:
-        self._columns = [cell.strip().lower() for cell in cells]
+        self._columns = [cell.lower() for cell in cells]
         for name in self._columns:
             if name not in COLUMNS:
                 remedy = suggest(name, COLUMNS) or f"there are {', '.join(COLUMNS)}"
@@ -215,9 +219,10 @@ class _Reader:
         spread = {name: self._number(line, given, name) for name in ("sd", "min", "max")}
         n = self._count(line, given)
         self._check_spread(line, value, spread)
-        for name in ("metric", "unit"):
-            if not given.get(name):
-                self._fault(line, name, "is missing" + ("; 1 for none" if name == "unit" else ""))
+        if not given.get("metric"):
+            self._fault(line, "metric", "is missing")
+        if not given.get("unit"):
+            self._fault(line, "unit", "is missing; 1 for none")
         self._choice(line, given, "better", ("higher", "lower", "none"))
         self._choice(line, given, "stage", ("alone", "full"))
         self._check_origin(line, given)

@@ -70,18 +70,24 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     order = _order(machine, test, case, nodes, launcher)
     launch = Launch(launcher, machine, case, geometry, order)
     arguments = load(launcher_kinds()[launcher.kind].arguments)(launch)
-    last = [*binding.srun_order(launcher, order), *policy] if launcher.kind == "srun" else policy
-    if order is not None and order.cpus:
-        last = [*last, f"./{BIND}"]
-    if binds_gpus(launcher, case):
-        last = [*last, f"./{TASK_GPUS}"]
     usual = "mpirun" if launcher.kind == "compat" else launcher.kind
     program = shell_word(launcher.command or usual)
+    last = [*_order_words(launcher, order), *policy, *_start_words(launcher, case, order)]
     words = [program, *arguments, *map(shell_word, launcher.options), *last, *inside]
     before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
     before += agent_in_job(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
+
+
+def _order_words(launcher: Launcher, order: RankOrder | None) -> list[str]:
+    return binding.srun_order(launcher, order) if launcher.kind == "srun" else []
+
+
+def _start_words(launcher: Launcher, case: Case, order: RankOrder | None) -> list[str]:
+    """Return the scripts of the run that start each task: on its cores, and with its GPUs."""
+    words = [f"./{BIND}"] if order is not None and order.cpus else []
+    return [*words, f"./{TASK_GPUS}"] if binds_gpus(launcher, case) else words
 
 
 def container_words(case: Case) -> list[str]:

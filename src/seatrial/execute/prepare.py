@@ -85,26 +85,31 @@ def prepare_trial(
     references, others = load_for(site.references, names, metric_units)
     broken += others
     if asked.allocations > 1:
-        groups = sharing_groups(suite.tests, cases, asked.together)
-        if not any(groups):
-            raise UsageError(
-                "--allocations: no runs share an allocation; add --together, or write `within: "
-                "allocation` below `run` of a test"
-            )
-        cases = [
-            replace(case, repeat=case.repeat * asked.allocations) if group else case
-            for case, group in zip(cases, groups, strict=True)
-        ]
+        cases = _in_allocations(cases, suite, asked)
     return Prepared(asked, site, suite.sound.tests, cases, skipped, references.entries, broken)
+
+
+def _in_allocations(cases: Sequence[Case], suite: Suite, asked: TrialOptions) -> list[Case]:
+    """Return cases with the runs that they have in all allocations. Raises UsageError where no runs
+    share one."""
+    groups = sharing_groups(suite.tests, cases, asked.together)
+    if not any(groups):
+        raise UsageError(
+            "--allocations: no runs share an allocation; add --together, or write `within: "
+            "allocation` below `run` of a test"
+        )
+    return [
+        replace(case, repeat=case.repeat * asked.allocations) if group else case
+        for case, group in zip(cases, groups, strict=True)
+    ]
 
 
 def _meanwhile(suite: Suite, cases: Sequence[Case], keyword: str, faults: Faults) -> str:
     """Return how the selected cases of tests without faults can be run; "" if there are none, a
     fault is of no test, or the words for it would leave out one of these cases, too."""
-    broken = {name: own for name, own in suite.faults.items() if own.found.keys() & faults.found}
-    of_tests = {text for own in broken.values() for text in own.found}
+    broken = _broken_tests(suite, faults)
     left = [case for case in cases if case.test not in broken]
-    if not left or faults.found.keys() - of_tests or len(broken) > MAX_NAMED:
+    if not left or not 0 < len(broken) <= MAX_NAMED:
         return ""
     without = [f"not {name}" for name in broken]
     others = " and ".join([f"({keyword})", *without] if keyword else without)
@@ -112,6 +117,13 @@ def _meanwhile(suite: Suite, cases: Sequence[Case], keyword: str, faults: Faults
     if not all(keep(case, suite.tests[case.test]) for case in left):
         return ""
     return f"Without {listed([*broken], MAX_NAMED)}: -k {shlex.quote(others)}"
+
+
+def _broken_tests(suite: Suite, faults: Faults) -> list[str]:
+    """Return the tests that have these faults; none if one of the faults is of no test."""
+    broken = {name: own for name, own in suite.faults.items() if own.found.keys() & faults.found}
+    of_tests = {text for own in broken.values() for text in own.found}
+    return [] if faults.found.keys() - of_tests else [*broken]
 
 
 def require_cases(prepared: Prepared) -> None:
@@ -163,10 +175,13 @@ def _require_used_settings(prepared: Prepared) -> None:
         if name not in known:
             others = [test for test, one in prepared.tests.items() if name in one.parameter_names]
             raise UsageError(
-                f"--set {name}: no selected test has this parameter, {listed(others, 3)} "
-                f"{'has' if len(others) == 1 else 'have'} it; {listed(sorted(chosen), 3)} "
-                f"{'has' if len(chosen) == 1 else 'have'} {', '.join(known) or 'none'}"
+                f"--set {name}: no selected test has this parameter, {_who_has(others)} it; "
+                f"{_who_has(sorted(chosen))} {', '.join(known) or 'none'}"
             )
+
+
+def _who_has(tests: Sequence[str]) -> str:
+    return f"{listed(tests, 3)} {'has' if len(tests) == 1 else 'have'}"
 
 
 def notes_of(prepared: Prepared) -> list[str]:

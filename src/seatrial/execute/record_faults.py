@@ -9,7 +9,8 @@ held to this.
 import datetime
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from seatrial.execute.plan.checklist import RESULTS
 from seatrial.journal import events
@@ -37,22 +38,23 @@ def _faults(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
                 f"{name} has {len(text)} characters; give at most {MAX_TEXT}, and put the rest "
                 "into a document"
             )
-    yield from _faults_of_kind(event)
+    if (faults_of_kind := _OF_KINDS.get(type(event))) is not None:
+        yield from faults_of_kind(event)
 
 
-def _faults_of_kind(event: events.PersonsEvent | events.RunReviewed) -> Iterator[str]:
-    if isinstance(event, events.RunReviewed):
-        people = {name.strip().casefold() for name in event.names}
-        if event.is_excluded and len(people) < 2:
-            yield "an exclusion is by agreement of both sides; name them: --by A --by B"
-    elif isinstance(event, events.ItemTicked):
-        if event.result not in RESULTS:
-            yield f"{event.result!r} is no result; there are {', '.join(RESULTS)}"
-    elif isinstance(event, events.EvidenceGiven):
-        yield from _faults_of_document(event)
-    elif isinstance(event, events.PlanEntry):
-        yield from _faults_of_entry(event)
-    elif isinstance(event, events.IssueRecorded) and (event.issue < 0 or event.state not in STATES):
+def _faults_of_review(event: events.RunReviewed) -> Iterator[str]:
+    people = {name.strip().casefold() for name in event.names}
+    if event.is_excluded and len(people) < 2:
+        yield "an exclusion is by agreement of both sides; name them: --by A --by B"
+
+
+def _faults_of_tick(event: events.ItemTicked) -> Iterator[str]:
+    if event.result not in RESULTS:
+        yield f"{event.result!r} is no result; there are {', '.join(RESULTS)}"
+
+
+def _faults_of_issue(event: events.IssueRecorded) -> Iterator[str]:
+    if event.issue < 0 or event.state not in STATES:
         yield f"issue {event.issue} {event.state}: is no issue with a state"
 
 
@@ -92,3 +94,12 @@ def _faults_of_document(event: events.EvidenceGiven) -> Iterator[str]:
     latest = datetime.datetime.fromtimestamp(time.time() + DAY_SECONDS).date()
     if datetime.date.fromisoformat(event.on) > latest:
         yield f"--on: {event.on} is yet to come; give the day on which it was signed"
+
+
+_OF_KINDS: dict[type[events.Event], Callable[[Any], Iterator[str]]] = {
+    events.RunReviewed: _faults_of_review,
+    events.ItemTicked: _faults_of_tick,
+    events.EvidenceGiven: _faults_of_document,
+    events.PlanEntry: _faults_of_entry,
+    events.IssueRecorded: _faults_of_issue,
+}

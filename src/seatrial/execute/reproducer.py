@@ -131,21 +131,15 @@ def write_reproducer(trial: TrialFolder, run: Reproduced, folder: Path) -> Repro
     that cannot be reproduced and a folder that exists or cannot be written, TrialError for a trial
     that cannot be read."""
     record = trial.record()
-    case = trial.case(run.case_id)
-    test = record.tests.get(case.test) if case is not None else None
-    if case is None or test is None or record.rehearsed or record.given or record.imported:
-        raise UsageError(
-            f"{run.run_id}: nothing of it can be packed, as Seatrial itself did not run it "
-            "(it was rehearsed, given or imported); name a run that ran"
-        )
+    test, case = _ran(trial, record, run)
     if folder.exists() or folder.is_symlink():
         raise UsageError(f"{folder}: exists; name another folder with --output")
     part = folder.with_name(f".{folder.name}.part")
+    packing = _Packing(trial, record, test, case, run, part)
     try:
         if part.exists():
             remove_tree(part)
         make_folder(part)
-        packing = _Packing(trial, record, test, case, run, part)
         packing.write()
         part.rename(folder)
     except OSError as error:
@@ -157,6 +151,20 @@ def write_reproducer(trial: TrialFolder, run: Reproduced, folder: Path) -> Repro
         remove_tree(part)
         raise
     return Reproducer(folder, packing.changed, packing.absent)
+
+
+def _ran(trial: TrialFolder, record: Record, run: Reproduced) -> tuple[Test, Case]:
+    """Return the test and the case of a run. Raises UsageError for one that Seatrial did not run
+    itself."""
+    case = trial.case(run.case_id)
+    test = record.tests.get(case.test) if case is not None else None
+    ran_elsewhere = record.rehearsed or record.given or record.imported
+    if case is None or test is None or ran_elsewhere:
+        raise UsageError(
+            f"{run.run_id}: nothing of it can be packed, as Seatrial itself did not run it "
+            "(it was rehearsed, given or imported); name a run that ran"
+        )
+    return test, case
 
 
 class _Packing:
@@ -213,13 +221,8 @@ class _Packing:
         return key == self._case.build
 
     def _inputs(self) -> None:
-        items = [item for item in self._test.inputs if isinstance(item, Input)]
-        component = self._record.component
-        part = part_of(component, self._test.name) if component is not None else None
-        if part is not None and part.deck is not None:
-            deck = Path(os.path.normpath(Path(self._test.folder) / part.deck.source))
-            items.append(Input(source=str(deck), name=part.deck.name or deck.name))
-        for item in items:
+        items = (item for item in self._test.inputs if isinstance(item, Input))
+        for item in (*items, *self._deck()):
             known = self._record.inputs.get(item.source)
             if known is None or known == "":
                 self.absent.append(f"a checksum of the input {item.source}, which had none")
@@ -228,6 +231,14 @@ class _Packing:
             _copy(Path(item.source), self._folder / "inputs", name_of(item))
         if "SEATRIAL_TEST" in self._test.run.script + self._build_script():
             _copy(Path(self._test.folder), self._folder, "test")
+
+    def _deck(self) -> Iterator[Input]:
+        """Yield the deck that a component gives to the runs of the test, if it does."""
+        component = self._record.component
+        part = part_of(component, self._test.name) if component is not None else None
+        if part is not None and part.deck is not None:
+            deck = Path(os.path.normpath(Path(self._test.folder) / part.deck.source))
+            yield Input(source=str(deck), name=part.deck.name or deck.name)
 
     def _build_script(self) -> str:
         return self._test.build.script if self._test.build is not None else ""

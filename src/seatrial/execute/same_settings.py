@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,14 +62,18 @@ def merged(
     for case in cases:
         groups.setdefault(_way(case, test, machine, idle), []).append(case)
     usual = {axis: show(value) for axis, value in default.items()}
-    dropped: list[tuple[Case, str]] = []
-    for group in groups.values():
-        first = next((each for each in group if _setting(each, axes) == usual), group[0])
-        words = bindings_text(_setting(first, axes))
-        reason = f"it runs as {words} does: {SAME}"
-        dropped += [(case, reason) for case in group if case is not first]
+    dropped = [each for group in groups.values() for each in _dropped(group, axes, usual)]
     gone = {case.id for case, _ in dropped}
     return [case for case in cases if case.id not in gone], dropped
+
+
+def _dropped(
+    group: Sequence[Case], axes: Sequence[str], usual: Mapping[str, str]
+) -> Iterator[tuple[Case, str]]:
+    """Yield all but one of cases that run in the same way, each with the reason."""
+    kept = next((case for case in group if _setting(case, axes) == usual), group[0])
+    reason = f"it runs as {bindings_text(_setting(kept, axes))} does: {SAME}"
+    yield from ((case, reason) for case in group if case is not kept)
 
 
 def _setting(case: Case, axes: Sequence[str]) -> dict[str, str]:

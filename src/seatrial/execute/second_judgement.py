@@ -260,11 +260,8 @@ def _gone(path: Path, run: RecordedRun, old: Test, new: Test) -> str:
     """Return what of a run's output is not there any more; "" if nothing."""
     if not path.is_dir():
         return "its directory is gone"
-    if not (path / "stdout").exists():
-        return "its stdout was removed by keep" if run.removals else "its stdout is gone"
-    names = ("stdout", *judged_files(old))
-    if run.script_end is not None and (cut := cut_file(path, run.script_end, names)):
-        return "files of it were removed by keep" if run.removals else cut
+    if missing := _cut(path, run, old):
+        return missing
     if changed := changed_file(path, run.sha256 or {}, ("stdout", *judged_files(new))):
         return f"{changed} was changed after the run was judged"
     if name := _missing(path, run, old, new):
@@ -272,6 +269,16 @@ def _gone(path: Path, run: RecordedRun, old: Test, new: Test) -> str:
     if run.removals and _own_judges(new):
         return "files of it were removed by keep, and a function or script may need them"
     return ""
+
+
+def _cut(path: Path, run: RecordedRun, test: Test) -> str:
+    """Return what is shorter than the run left it, or not there, in words; "" if nothing."""
+    if not (path / "stdout").exists():
+        return "its stdout was removed by keep" if run.removals else "its stdout is gone"
+    names = ("stdout", *judged_files(test))
+    if run.script_end is None or not (cut := cut_file(path, run.script_end, names)):
+        return ""
+    return "files of it were removed by keep" if run.removals else cut
 
 
 def _missing(path: Path, run: RecordedRun, old: Test, new: Test) -> str:

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -170,15 +170,9 @@ class SharedBuilds:
         numbers = sorted(numbers_of(entry), reverse=True)
         stranger = ""
         if not link.is_symlink() and not self._rebuild:
-            for number in numbers:
-                place = entry / str(number)
-                if of_others := await run_in_thread(partial(_stranger_in, place), "owners"):
-                    stranger = stranger or of_others
-                    continue
-                record = await run_in_thread(partial(intact, place), "sums")
-                if record is not None:
-                    _use(entry, number, link)
-                    return BuildOutcome(BuildResult(0, ""), record.facts, record.trial)
+            kept, stranger = await self._kept(entry, numbers, link)
+            if kept is not None:
+                return kept
         if not link.is_symlink():
             number = max(numbers, default=0) + 1
             make_folder(entry / str(number))
@@ -209,6 +203,24 @@ class SharedBuilds:
             )
             await run_in_thread(partial(publish, place, record), "sums")
         return outcome
+
+    async def _kept(
+        self, entry: Path, numbers: Sequence[int], link: Path
+    ) -> tuple[BuildOutcome | None, str]:
+        """Use the first of these builds that is whole. Return None where there is none, and whose
+        builds were passed over, in words."""
+        stranger = ""
+        for number in numbers:
+            place = entry / str(number)
+            if of_others := await run_in_thread(partial(_stranger_in, place), "owners"):
+                stranger = stranger or of_others
+                continue
+            record = await run_in_thread(partial(intact, place), "sums")
+            if record is not None:
+                _use(entry, number, link)
+                outcome = BuildOutcome(BuildResult(0, ""), record.facts, record.trial)
+                return outcome, stranger
+        return None, stranger
 
     def _variables(self, test: Test, case: Case) -> list[tuple[str, str]]:
         return build_variables(self._machine, test, case.toolchain, self._environment)

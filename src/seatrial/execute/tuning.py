@@ -29,7 +29,7 @@ from seatrial.judge.metrics import figure_names
 from seatrial.judge.references import load_for, units_of
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
-from seatrial.model.expand import expand
+from seatrial.model.expand import Expansion, expand
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.figures import ELAPSED
 from seatrial.model.file_model import Scalar
@@ -146,20 +146,25 @@ def _load_test(loaded: LoadedTuning, faults: Faults) -> tuple[Suite, Test]:
 
 def _check_names(tune: TuneFile, test: Test, at: Location) -> Better:
     """Check axes, parameters and the metric against the test. Return the metric's direction."""
-    named = [("axes", name) for name in tune.axes]
-    named += [("parameters", name) for name in tune.parameters]
-    for key, name in named:
-        if name not in test.parameter_names and (key, name) != ("axes", TOOLCHAIN):
-            known = ", ".join(test.parameter_names) or "none"
-            remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
-            at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
-        for group in test.zip if key == "axes" else ():
+    for name in tune.axes:
+        if name != TOOLCHAIN:
+            _check_parameter(name, test, at, "axes")
+        for group in test.zip:
             if name in group:
-                at.fault(f"advances together with others ({', '.join(group)}: zip)", key, name)
+                at.fault(f"advances together with others ({', '.join(group)}: zip)", "axes", name)
+    for name in tune.parameters:
+        _check_parameter(name, test, at, "parameters")
     if test.only_builds:
         at.fault(f"{test.name} has no run; name a test that has one", "test")
     _others(tune, test, at)
     return tune.better or _direction(tune.metric, test, at, "metric")
+
+
+def _check_parameter(name: str, test: Test, at: Location, key: str) -> None:
+    if name not in test.parameter_names:
+        known = ", ".join(test.parameter_names) or "none"
+        remedy = suggest(name, test.parameter_names) or f"its parameters are {known}"
+        at.fault(f"is no parameter of the test {test.name}; {remedy}", key, name)
 
 
 def _others(tune: TuneFile, test: Test, at: Location) -> dict[str, Better]:
@@ -219,17 +224,25 @@ def _settings(
     cases = sorted(_where(expansion.cases, tune, bound, site, at), key=_in_grid(tune))
     cases, too_large = _within_space(cases, tune, at)
     expansion.skipped.extend(too_large)
-    if not expansion.cases:
-        reasons = dict.fromkeys(reason for _, reason in expansion.skipped)
-        at.fault(f"no setting can run on {site.machine.machine}: {listed([*reasons], 3)}", "axes")
-    elif not cases and not too_large and not faults.found:
-        at.fault(f"leaves none of the {count(len(expansion.cases), 'setting')}", "where")
+    if not cases and not faults.found:
+        _check_left(expansion, too_large, site.machine, at)
     if tune.search != "largest" and not faults.found:
         default = {axis: _used_today(axis, tune, test) for axis in tune.axes}
         cases, same = merged(cases, bound, site.machine, [*tune.axes], default)
         expansion.skipped.extend((case.name, reason) for case, reason in same)
     _check_cases(cases, tune, test, site.machine, at)
     return cases, expansion.skipped
+
+
+def _check_left(
+    expansion: Expansion, too_large: Sequence[tuple[str, str]], machine: Machine, at: Location
+) -> None:
+    """Say why no setting is left, unless all that the conditions left take too much space."""
+    if not expansion.cases:
+        reasons = dict.fromkeys(reason for _, reason in expansion.skipped)
+        at.fault(f"no setting can run on {machine.machine}: {listed([*reasons], 3)}", "axes")
+    elif not too_large:
+        at.fault(f"leaves none of the {count(len(expansion.cases), 'setting')}", "where")
 
 
 def _within_space(
@@ -392,9 +405,16 @@ def _rules(
         return replace(rules, runs=max(1, len(cases).bit_length()))
     if tune.search == "sweep":
         return _rules_of_sweep(rules, tune, test, cases, at)
-    share = 1.0 if tune.search == "grid" else tune.cost.fraction
+    if tune.search == "grid":
+        return replace(rules, runs=rules.grid)
+    return replace(rules, runs=_runs_of_race(rules, tune, cases, at))
+
+
+def _runs_of_race(rules: RaceRules, tune: TuneFile, cases: Sequence[Case], at: Location) -> int:
+    """Return how many runs a race may cost, which are one of each setting at least."""
+    share = tune.cost.fraction
     runs = int(share * rules.grid + 1e-9)
-    if runs < len(cases) and tune.search != "grid":
+    if runs < len(cases):
         need = show_share(len(cases) / rules.grid)
         at.fault(
             f"{show_share(share)} of {rules.grid} runs are {runs}, and one round of "
@@ -402,7 +422,7 @@ def _rules(
             "rounds or allocations",
             "cost",
         )
-    return replace(rules, runs=runs)
+    return runs
 
 
 def _rules_of_sweep(

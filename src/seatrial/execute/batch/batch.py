@@ -222,14 +222,7 @@ class BatchBackend:
     async def _poll(self) -> bool:
         """Ask for the states of all jobs. Returns whether one has changed."""
         await self._submitter.learn_config()
-        for pending_only in (False, True):
-            ids = [
-                self._id(task)
-                for run_id, task in self._tasks.items()
-                if task.array != FORGOTTEN and self._cancels.get(run_id) is pending_only
-            ]
-            if ids:
-                await self.client.cancel(ids, pending_only)
+        await self._repeat_cancels()
         ids = [self._id(task) for task in self._tasks.values() if task.array != FORGOTTEN]
         states = {state.key: state for state in await self.client.queue(ids)}
         await self._look_at_nodes(states)
@@ -249,6 +242,17 @@ class BatchBackend:
         await self._look_for(missing)
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    async def _repeat_cancels(self) -> None:
+        """Cancel what is to be cancelled and has not ended."""
+        for pending_only in (False, True):
+            ids = [
+                self._id(task)
+                for run_id, task in self._tasks.items()
+                if task.array != FORGOTTEN and self._cancels.get(run_id) is pending_only
+            ]
+            if ids:
+                await self.client.cancel(ids, pending_only)
 
     def _look_at_bundle(self, task: BatchTask, state: TaskState | None) -> int:
         """Report what the runs of a bundle did. Returns how many are left, and have not begun. Of a

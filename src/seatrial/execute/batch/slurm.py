@@ -68,28 +68,32 @@ def request_words(job: Job, machine: Machine, unknown: Collection[str] = ()) -> 
     """Return the options of sbatch by which a job asks for its nodes, its time and its
     partition."""
     request = effective(machine.slurm, job.options)
-    words = [
-        f"--nodes={job.nodes}",
-        f"--ntasks={job.tasks}",
-        f"--ntasks-per-node={job.tasks_per_node}",
-        f"--cpus-per-task={job.threads}",
-        f"--time={max(1, math.ceil(job.walltime / 60))}",
-    ]
-    smallest = min(map(cpus_of, machine.nodes))
-    if job.tasks_per_node * job.threads > smallest and overcommits(machine, job.options):
-        # Slurm refuses more tasks of a node than it has CPUs, whatever else is said.
-        words = [word for word in words if not word.startswith(("--ntasks-per-node", "--cpus"))]
-        words.append(OVERCOMMIT)
-    if job.exclusive:
-        words.append("--exclusive")
-    if job.node:
-        words.append(f"--nodelist={job.node}")
-    elif excluded := _excluded(machine, job.avoid, set(unknown) & set(job.features)):
-        words.append(f"--exclude={excluded}")
+    words = [*_task_words(job, machine), *_node_words(job, machine, unknown)]
     known = [feature for feature in job.features if feature not in unknown]
     if constraint := _constraint(request.constraint or "", *known):
         words.append(f"--constraint={constraint}")
     return [*words, *_option_words(request), *request.options]
+
+
+def _task_words(job: Job, machine: Machine) -> list[str]:
+    """Return the options of sbatch for the tasks of a job, and for its time."""
+    time = f"--time={max(1, math.ceil(job.walltime / 60))}"
+    tasks = [f"--nodes={job.nodes}", f"--ntasks={job.tasks}"]
+    smallest = min(map(cpus_of, machine.nodes))
+    if job.tasks_per_node * job.threads > smallest and overcommits(machine, job.options):
+        # Slurm refuses more tasks of a node than it has CPUs, whatever else is said.
+        return [*tasks, time, OVERCOMMIT]
+    tasks += [f"--ntasks-per-node={job.tasks_per_node}", f"--cpus-per-task={job.threads}"]
+    return [*tasks, time]
+
+
+def _node_words(job: Job, machine: Machine, unknown: Collection[str]) -> list[str]:
+    """Return the options of sbatch that say which nodes a job may have."""
+    words = ["--exclusive"] if job.exclusive else []
+    if job.node:
+        return [*words, f"--nodelist={job.node}"]
+    excluded = _excluded(machine, job.avoid, set(unknown) & set(job.features))
+    return [*words, f"--exclude={excluded}"] if excluded else words
 
 
 def _option_words(asked: JobOptions) -> list[str]:
@@ -177,15 +181,9 @@ def parse_squeue(text: str) -> list[TaskState]:
     the user are skipped, whatever their state, also if their names contain a ``|``. Raises
     UnexpectedOutput."""
     tasks = []
-    for line in text.splitlines():
-        if not line.strip():
+    for fields in map(_squeue_fields, text.splitlines()):
+        if not fields:
             continue
-        fields = [field.strip() for field in line.split("|")]
-        whole = len(fields) >= 7 and _NUMBER.fullmatch(fields[0])
-        if line.startswith("CLUSTER:") or (whole and not fields[2].startswith(PREFIX)):
-            continue
-        if not whole or not _known(fields[-4]):
-            raise UnexpectedOutput(f"squeue answered {line[:80]!r}")
         array, number, *name, state, status, nodes, _ = fields
         task = int(number) if _NUMBER.fullmatch(number) else None
         if task is not None or state in ENDED:
@@ -193,6 +191,19 @@ def parse_squeue(text: str) -> list[TaskState]:
             held = _nodes_of_job(state, nodes)
             tasks.append(TaskState(int(array), task, "|".join(name), state, code, held))
     return tasks
+
+
+def _squeue_fields(line: str) -> list[str]:
+    """Return the fields of a line of squeue about a task of Seatrial; none of any other line.
+    Raises UnexpectedOutput."""
+    fields = [field.strip() for field in line.split("|")]
+    whole = len(fields) >= 7 and _NUMBER.fullmatch(fields[0])
+    is_ours = not whole or fields[2].startswith(PREFIX)
+    if not line.strip() or line.startswith("CLUSTER:") or not is_ours:
+        return []
+    if not whole or not _known(fields[-4]):
+        raise UnexpectedOutput(f"squeue answered {line[:80]!r}")
+    return fields
 
 
 def parse_sacct(text: str) -> list[TaskState]:

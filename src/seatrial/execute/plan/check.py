@@ -182,6 +182,11 @@ def _throttle(throttle: Throttle, at: Location) -> None:
         return
     if at.given("settle"):
         at.fault("is of a target alone; remove it", "settle")
+    _limits(high, low, at)
+
+
+def _limits(high: float | None, low: float | None, at: Location) -> None:
+    """Check that a throttle without a target has both limits, in their order."""
     if high is None and low is None:
         at.fault("has no limit; give a target, or high and low", "gauge")
     elif high is None or low is None:
@@ -265,20 +270,26 @@ def _nodes(names: str, machine: Machine | None, at: Location) -> None:
 
 
 def _on_machine(component: Component, machine: Machine, at: Location) -> None:
-    file_systems: dict[tuple[str, ...], str] = {("file_system",): component.file_system}
-    file_systems |= {
-        ("tests", name, "file_system"): part.file_system for name, part in component.parts.items()
-    }
-    for key, name in file_systems.items():
-        if name:
-            _check_exists("file system", name, machine.file_systems, machine, at, *key)
-    used = [name for name in sorted(set(file_systems.values())) if name in machine.file_systems]
-    targets = [one.name for each in used for one in machine.file_systems[each].metadata_targets]
-    _targets(component, targets, at)
+    _file_systems(component, machine, at)
     _throttles(component, machine, at)
+    _loads(component, machine, at)
     for i, pattern in enumerate(component.toolchains):
         if pattern != "default" and not any(fnmatchcase(n, pattern) for n in machine.toolchains):
             _check_exists("toolchain", pattern, machine.toolchains, machine, at, "toolchains", i)
+
+
+def _file_systems(component: Component, machine: Machine, at: Location) -> None:
+    """Check that file systems exist, and metadata targets on these."""
+    named: dict[tuple[str, ...], str] = {("file_system",): component.file_system}
+    named |= {
+        ("tests", name, "file_system"): part.file_system for name, part in component.parts.items()
+    }
+    for key, name in named.items():
+        if name:
+            _check_exists("file system", name, machine.file_systems, machine, at, *key)
+    used = [name for name in sorted(set(named.values())) if name in machine.file_systems]
+    targets = [one.name for each in used for one in machine.file_systems[each].metadata_targets]
+    _targets(component, targets, at)
 
 
 def _check_exists(
@@ -290,8 +301,7 @@ def _check_exists(
 
 
 def _throttles(component: Component, machine: Machine, at: Location) -> None:
-    """Check that gauges exist, that the next reading can arrive before the last is stale, and that
-    declared loads are of gauges with a target."""
+    """Check that gauges exist, and that the next reading can arrive before the last is stale."""
     gauges = machine.all_gauges
     for i, throttle in enumerate(component.throttles):
         _check_exists("gauge", throttle.gauge, gauges, machine, at, "throttles", i, "gauge")
@@ -305,6 +315,11 @@ def _throttles(component: Component, machine: Machine, at: Location) -> None:
             at.fault(text, "throttles", i, "stale_after")
     for i, name in enumerate(component.gauges):
         _check_exists("gauge", name, gauges, machine, at, "gauges", i)
+
+
+def _loads(component: Component, machine: Machine, at: Location) -> None:
+    """Check that declared loads are of gauges with a target."""
+    gauges = machine.all_gauges
     targets = {each.gauge for each in component.throttles if each.target is not None}
     for test, part in component.parts.items():
         for name in part.loads:
@@ -335,16 +350,19 @@ def _tests(component: Component, suite: Suite, at: Location, partly: bool) -> No
         key: str | int = pattern if isinstance(component.tests, dict) else i
         if not any(pattern_of(component, name) == pattern for name in suite.names):
             _unknown_test(pattern, suite, at.inside("tests", key), partly)
-    try:
-        if component.select.strip():
+    _select(component, at)
+    if suite.names:
+        _settings(component, suite, at, partly)
+    elif not partly and not only_evidence(component):
+        at.fault("has no suites; give suites to it, or to the plan", "component")
+
+
+def _select(component: Component, at: Location) -> None:
+    if component.select.strip():
+        try:
             compile_keyword(component.select)
-    except UsageError as error:
-        at.fault(str(error), "select")
-    if not suite.names:
-        if not partly and not only_evidence(component):
-            at.fault("has no suites; give suites to it, or to the plan", "component")
-        return
-    _settings(component, suite, at, partly)
+        except UsageError as error:
+            at.fault(str(error), "select")
 
 
 def _unknown_test(pattern: str, suite: Suite, at: Location, partly: bool) -> None:
@@ -367,10 +385,10 @@ def _settings(component: Component, suite: Suite, at: Location, partly: bool) ->
         if name not in parameters and chosen and not unsure:
             text = f"no test here has this parameter; there are {listed(sorted(parameters))}"
             at.fault(text, "settings", name)
-        for each in value if isinstance(value, list) else [value]:
-            if "," in show(each) or not show(each).strip():
-                text = f"{show(each)!r} cannot be set: it is empty, or holds a comma"
-                at.fault(text, "settings", name)
+        for text in map(show, value if isinstance(value, list) else [value]):
+            if "," in text or not text.strip():
+                fault = f"{text!r} cannot be set: it is empty, or holds a comma"
+                at.fault(fault, "settings", name)
 
 
 def listed(names: Iterable[str]) -> str:

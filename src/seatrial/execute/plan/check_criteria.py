@@ -59,15 +59,26 @@ def _criteria(
         is_read = not any(unread(location, key) for key in _ABOUT)
         if is_read and (j := first.setdefault(_about(criterion), i)) != i:
             location.fault(f"is about the same as criteria[{j}]; make one of them")
-        if unread(location, "criterion"):
-            continue  # the valid bounds and metrics depend on it
-        _bounds(criterion, location)
-        if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
-            _of_items(component, criterion, location)
-        else:
-            _keys(component, criterion, at, location)
-            _tests(component, criterion, suite, machine, location)
-            _gauge(criterion, machine, location)
+        if not unread(location, "criterion"):  # the valid bounds and metrics depend on it
+            _criterion(component, criterion, suite, machine, at, location)
+
+
+def _criterion(
+    component: Component,
+    criterion: Criterion,
+    suite: Suite | None,
+    machine: Machine | None,
+    at: Location,
+    location: Location,
+) -> None:
+    """Check one criterion; ``at`` is the place of its component, ``location`` its own."""
+    _bounds(criterion, location)
+    if component.kind == "checklist" or criterion.criterion == _OF_ITEMS:
+        _of_items(component, criterion, location)
+        return
+    _keys(component, criterion, at, location)
+    _tests(component, criterion, suite, machine, location)
+    _gauge(criterion, machine, location)
 
 
 def _about(criterion: Criterion) -> tuple[object, ...]:
@@ -91,10 +102,10 @@ def _keys(component: Component, criterion: Criterion, at: Location, location: Lo
         location.fault(f"is of {' and '.join(named(pooled=True))} alone; remove it", "pooled")
     if criterion.stage is not None:
         _stage(component, criterion, at, location)
-    if criterion.criterion == "figure_of_merit" and not criterion.metric:
-        location.fault("figure_of_merit needs it; name the metric", "metric")
     if criterion.metric and not about.metric:
         location.fault(f"{criterion.criterion} is about no metric; remove it", "metric")
+    elif criterion.criterion == "figure_of_merit" and not criterion.metric:
+        location.fault("figure_of_merit needs it; name the metric", "metric")
 
 
 def _of_items(component: Component, criterion: Criterion, location: Location) -> None:
@@ -149,12 +160,7 @@ def _gauge(criterion: Criterion, machine: Machine | None, location: Location) ->
 
 
 def _bounds(criterion: Criterion, location: Location) -> None:
-    bounds = {}
-    bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
-    for key in ("at_least", "at_most"):
-        written = getattr(criterion, key)
-        if written is not None:
-            bounds[key] = location.parsed(bound, written, key)
+    bounds = _parsed_bounds(criterion, location)
     if criterion.criterion == "every_test":
         for key in bounds:
             location.fault("every_test has no bound; remove it", key)
@@ -164,11 +170,21 @@ def _bounds(criterion: Criterion, location: Location) -> None:
         location.fault(f"{criterion.criterion} has no bound; give at_least, at_most, or both")
     if criterion.criterion == "mix" and criterion.at_least is not None:
         location.fault("a mix has no lower bound; give at_most, e.g. 5 points", "at_least")
-    if len(bounds) == 2 and _comparable(criterion):
-        lower, upper = bounds.values()
-        if lower is not None and upper is not None and lower > upper:
-            text = f"{criterion.at_least} is more than at_most, {criterion.at_most}"
-            location.fault(text, "at_least")
+    lower, upper = bounds.get("at_least"), bounds.get("at_most")
+    if lower is not None and upper is not None and lower > upper and _comparable(criterion):
+        text = f"{criterion.at_least} is more than at_most, {criterion.at_most}"
+        location.fault(text, "at_least")
+
+
+def _parsed_bounds(criterion: Criterion, location: Location) -> dict[str, float | None]:
+    """Return the bounds that are given, by their keys; None for one that has a fault."""
+    bound = partial(bound_of, criterion.criterion, metric=criterion.metric)
+    bounds = {}
+    for key in ("at_least", "at_most"):
+        written = getattr(criterion, key)
+        if written is not None:
+            bounds[key] = location.parsed(bound, written, key)
+    return bounds
 
 
 def _comparable(criterion: Criterion) -> bool:
@@ -197,14 +213,25 @@ def _tests(
         return
     wanted = [name for name in chosen if fits(criterion.tests, name)]
     tests = {name: suite.tests[name] for name in wanted if name in suite.tests}
-    known = figure_names(tests.values()) if len(tests) == len(wanted) else None
-    of_all = {ELAPSED, *(UNITS if machine is None or machine.file_use is not None else ())}
-    if chosen and known is not None and criterion.metric not in known | of_all:
-        listed = ", ".join(sorted(known | of_all))
-        text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
-        location.fault(text, "metric")
+    if chosen and len(tests) == len(wanted):
+        _metric(criterion, tests, machine, location)
     _directions(criterion, tests, location)
     _units(criterion, tests, location)
+
+
+def _metric(
+    criterion: Criterion, tests: Mapping[str, Test], machine: Machine | None, location: Location
+) -> None:
+    """Check that one of the tests that a criterion is about has its metric."""
+    known = figure_names(tests.values())
+    if known is None:
+        return
+    counts_files = machine is None or machine.file_use is not None
+    known = {*known, ELAPSED, *(UNITS if counts_files else ())}
+    if criterion.metric not in known:
+        listed = ", ".join(sorted(known))
+        text = f"no test here has the metric {criterion.metric!r}; there are {listed}"
+        location.fault(text, "metric")
 
 
 def _directions(criterion: Criterion, tests: Mapping[str, Test], location: Location) -> None:

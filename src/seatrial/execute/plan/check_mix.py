@@ -147,23 +147,24 @@ def _without_case(
     """Report the tests that are named and have no case. Without names, the tests that can run
     do."""
     skipped = {_test_of(what): reason for what, reason in expansion.skipped}
-    left = [name for name in tests if name not in running.parts]
-    cannot_run = [name for name in left if name in skipped]
+    left = {name: skipped.get(name, "") for name in tests if name not in running.parts}
     if running.component.tests:
-        for name in cannot_run:
-            running.location(name).fault(f"{name} {skipped[name]}{running.where}")
-        _not_selected(running, [name for name in left if name not in skipped])
+        for name, reason in left.items():
+            if reason:
+                running.location(name).fault(f"{name} {reason}{running.where}")
+        _not_selected(running, left)
     elif tests and not running.parts:
-        reasons = "; ".join(f"{name} {skipped[name]}" for name in cannot_run)
+        reasons = "; ".join(f"{name} {reason}" for name, reason in left.items() if reason)
         text = f"no case is left{running.where}: {reasons or 'select leaves none'}"
         running.at.fault(text, "component")
 
 
-def _not_selected(running: ComponentInPhase, left: Sequence[str]) -> None:
-    """Report the entries of which ``select`` leaves no test."""
+def _not_selected(running: ComponentInPhase, left: Mapping[str, str]) -> None:
+    """Report the entries of which ``select`` leaves no test. ``left``: the tests without a case,
+    with the reason for which they cannot run, if it is that."""
     patterns = {pattern_of(running.component, name) for name in running.parts}
-    for name in left:
-        if pattern_of(running.component, name) not in patterns:
+    for name, reason in left.items():
+        if not reason and pattern_of(running.component, name) not in patterns:
             text = f"select leaves no case of {name}; remove it here, or change select"
             running.location(name).fault(text)
 

@@ -123,17 +123,24 @@ def check_alongside(plan: Plan, machine: Machine | None, location: Location) -> 
     for i, component in enumerate(plan.components):
         at = location.inside("components", i)
         for name in named_beside(component):
-            if name == component.component:
-                at.fault("a component does not run beside itself", "alongside")
-            elif name not in known:
-                listed = ", ".join(each for each in known if each != component.component)
-                at.fault(f"no component {name!r}; there are {listed or 'no others'}", "alongside")
-            elif only_evidence(known[name]):
-                at.fault(f"{name} runs nothing; remove it", "alongside")
-            elif not _shared(plan, component, known[name]):
-                at.fault(f"{name} is in none of its phases", "alongside")
+            if fault := _fault_of_beside(plan, component, name, known):
+                at.fault(fault, "alongside")
     if machine is not None:
         _check_nodes(plan, machine, known, location)
+
+
+def _fault_of_beside(
+    plan: Plan, component: Component, name: str, known: Mapping[str, Component]
+) -> str:
+    """Return why a component cannot run beside the one of that name; "" if it can."""
+    if name == component.component:
+        return "a component does not run beside itself"
+    if name not in known:
+        listed = ", ".join(each for each in known if each != component.component)
+        return f"no component {name!r}; there are {listed or 'no others'}"
+    if only_evidence(known[name]):
+        return f"{name} runs nothing; remove it"
+    return "" if _shared(plan, component, known[name]) else f"{name} is in none of its phases"
 
 
 def _shared(plan: Plan, one: Component, other: Component) -> list[Phase]:

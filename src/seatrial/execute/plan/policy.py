@@ -67,7 +67,6 @@ def policy_of(
     weights = weights_of(component, parts, widths_of(cases, machine), width_of_machine(machine))
     entries = [_entry(component, tests[name], parts[name], weights[name]) for name in names]
     entries = _with_space(entries, machine, cases)
-    file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     decks = [(parts[name].deck, tests[name].folder) for name in names]
     unfit, unfit_of = _unfit(machine, tests, cases)
     return Policy(
@@ -82,9 +81,9 @@ def policy_of(
         placing=placing_of(machine, tests, cases),
         reserve=_reserve(component, entries),
         caps=_caps(component, machine, entries, decks),
-        targets=_targets(component, machine, file_systems),
+        targets=_targets(component, machine, entries),
         placement=component.placement,
-        stagger=_stagger(component.stagger) if component.stagger else None,
+        stagger=_stagger(component.stagger),
         throttles=[_throttle(each) for each in component.throttles],
         sampled=sampled_of(component, machine),
         blackouts=windows_of(component.blackouts, names, machine),
@@ -115,7 +114,9 @@ def _reserve(component: Component, entries: Sequence[Entry]) -> int:
     return len(entries) if component.reserve is None else component.reserve
 
 
-def _stagger(stagger: Stagger) -> resolved.RateLimit:
+def _stagger(stagger: Stagger | None) -> resolved.RateLimit | None:
+    if stagger is None:
+        return None
     return resolved.RateLimit(starts=stagger.starts, per=stagger.per.seconds)
 
 
@@ -344,9 +345,10 @@ def _caps(
 
 
 def _targets(
-    component: Component, machine: Machine, file_systems: Iterable[str]
+    component: Component, machine: Machine, entries: Iterable[Entry]
 ) -> list[resolved.PolicyTarget]:
-    """Return the metadata targets of these file systems that hold runs of a component."""
+    """Return the metadata targets that hold runs of these entries."""
+    file_systems = dict.fromkeys(entry.file_system for entry in entries if entry.file_system)
     return [
         resolved.PolicyTarget(
             name=f"{name}/{target.name}",

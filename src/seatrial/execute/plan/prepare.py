@@ -101,18 +101,27 @@ def prepare_plan(
     assert loaded is not None
     assert loaded.site is not None
     _require_known(loaded.plan, components, phases)
-    parts: list[PreparedComponent] = []
-    checklists: list[PreparedComponent] = []
-    order = [phase.phase for phase in loaded.plan.phases or [WHOLE]]
-    for draft in sorted(drafts, key=lambda draft: order.index(draft.phase)):
-        component, is_checklist = draft.component, draft.component.kind == "checklist"
-        if _is_chosen(draft, components, phases) and (draft.cases or is_checklist):
-            policy = policy_of(loaded.plan, component, draft.machine, draft.tests, draft.cases)
-            (checklists if is_checklist else parts).append(draft._replace(policy=policy))
+    chosen = [draft for draft in drafts if _is_chosen(draft, components, phases)]
+    checklists, parts = _with_policies(loaded.plan, chosen)
     broken += _broken(loaded, drafts)
     return PreparedPlan(
         path.absolute(), loaded.plan, loaded.site, parts, expected, checklists, broken
     )
+
+
+def _with_policies(
+    plan: Plan, drafts: Sequence[PreparedComponent]
+) -> tuple[list[PreparedComponent], list[PreparedComponent]]:
+    """Return the checklists, and what has cases to run, in the order of the phases."""
+    parts: list[PreparedComponent] = []
+    checklists: list[PreparedComponent] = []
+    order = [phase.phase for phase in plan.phases or [WHOLE]]
+    for draft in sorted(drafts, key=lambda draft: order.index(draft.phase)):
+        component, is_checklist = draft.component, draft.component.kind == "checklist"
+        if draft.cases or is_checklist:
+            policy = policy_of(plan, component, draft.machine, draft.tests, draft.cases)
+            (checklists if is_checklist else parts).append(draft._replace(policy=policy))
+    return checklists, parts
 
 
 def _broken(loaded: Loaded, drafts: Sequence[PreparedComponent]) -> list[tuple[str, str]]:
@@ -226,21 +235,24 @@ def _selection(
     far; the others can still be checked."""
     known = {name for test in tests.values() for name in test.parameter_names}
     settings = {
-        name: ",".join(show(each) for each in (value if isinstance(value, list) else [value]))
+        name: ",".join(map(show, value if isinstance(value, list) else [value]))
         for name, value in component.settings.items()
         if name in known or is_sound
     }
-    toolchains = [
-        each
-        for each in component.toolchains
-        if each == "default" or any(fnmatchcase(name, each) for name in machine.toolchains)
-    ]
     return CaseSelection(
         keyword=component.select,
-        toolchains=toolchains or ["default"],
+        toolchains=_toolchains(component, machine) or ["default"],
         settings=settings,
         repeat=component.repeat if component.kind == "once" else 0,
     )
+
+
+def _toolchains(component: Component, machine: Machine) -> list[str]:
+    return [
+        pattern
+        for pattern in component.toolchains
+        if pattern == "default" or any(fnmatchcase(name, pattern) for name in machine.toolchains)
+    ]
 
 
 def _is_reported(faults: Faults, component: int) -> bool:
