@@ -18,12 +18,11 @@ import pytest
 import yaml
 
 from seatrial import cli
-from seatrial.execute.creation import create
+from seatrial.execute.creation import create, suite_record
 from seatrial.execute.driver import Driver
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import new_tag, prepare_trial
-from seatrial.execute.suite_record import suite_record
 from seatrial.journal.events import (
     AlertRaised,
     BuildStarted,

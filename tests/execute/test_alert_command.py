@@ -9,7 +9,7 @@ from typing import Any
 
 from seatrial.execute.alerts import OWN_KIND, AlertCommand
 from seatrial.execute.background import Tasks
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer
 from seatrial.journal.events import AlertRaised
 from seatrial.model.file_model import Duration
 from seatrial.model.plan import Tell

@@ -122,11 +122,10 @@ def test_files_go_after_the_verdict_is_on_the_disk(
     import asyncio
 
     from seatrial.execute import kept_files as keep
-    from seatrial.execute.creation import create
+    from seatrial.execute.creation import create, suite_record
     from seatrial.execute.driver import Driver
     from seatrial.execute.options import TrialOptions
     from seatrial.execute.prepare import prepare_trial
-    from seatrial.execute.suite_record import suite_record
     from seatrial.execute.trial_folder import TrialFolder
 
     place.test("good", WRITES, keep="failed")

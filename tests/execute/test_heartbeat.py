@@ -11,7 +11,7 @@ import pytest
 
 from seatrial.execute import heartbeat
 from seatrial.execute.driver import Driver
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer
 from seatrial.execute.requests import Stop
 from seatrial.journal.events import Event, TrialResumed, TrialStarted
 from seatrial.model.test import Case

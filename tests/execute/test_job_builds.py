@@ -13,12 +13,11 @@ import yaml
 from seatrial.execute import builds
 from seatrial.execute.building import JobBuilds
 from seatrial.execute.builds import BuildResult
-from seatrial.execute.creation import create
+from seatrial.execute.creation import create, suite_record
 from seatrial.execute.driver import Driver
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
 from seatrial.execute.protocol import Job, JobEnd, NeverStarted, Queued, Refused, Submission, Update
-from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import NodeExcluded
 from seatrial.model.build import BuildKeys

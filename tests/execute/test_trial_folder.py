@@ -15,10 +15,9 @@ import pytest
 
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.execute import creation
-from seatrial.execute.creation import create
+from seatrial.execute.creation import create, suite_record
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
-from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.judge.references import Reference, References, loads

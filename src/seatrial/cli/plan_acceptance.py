@@ -17,6 +17,7 @@ from seatrial.cli.plan_control import OfPlan
 from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.errors import UsageError
 from seatrial.execute import plan_trials
+from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import require_consent
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.plan import prepare
@@ -25,7 +26,6 @@ from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
 from seatrial.execute.plan_trials import PlanTrial, write_next
 from seatrial.execute.prepare import MAX_TOLD, left_out_of
 from seatrial.execute.requests import DriveOutcome
-from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.plan import Component, phases_of
 from seatrial.results.documents import with_evidence

@@ -10,6 +10,8 @@ from seatrial.cli.run_driver import drive_and_tell, write_scripts
 from seatrial.cli.selection import asked_of, repeat_option, selection_options
 from seatrial.errors import UsageError
 from seatrial.execute import creation
+from seatrial.execute.batch.batch import require_scheduler
+from seatrial.execute.creation import suite_record
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import (
     MAX_TOLD,
@@ -21,8 +23,6 @@ from seatrial.execute.prepare import (
     require_cases,
 )
 from seatrial.execute.requests import FailOn
-from seatrial.execute.schedulers import require_scheduler
-from seatrial.execute.suite_record import suite_record
 from seatrial.judge.learning import unlearned_sums
 from seatrial.model.job_options import described_groups
 from seatrial.results.store import queries

@@ -25,7 +25,7 @@ from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import requests
 from seatrial.execute.driver import Driver
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer
 from seatrial.execute.requests import (
     INTERRUPTED,
     TWICE,

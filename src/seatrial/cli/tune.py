@@ -16,10 +16,10 @@ from seatrial.cli.options import (
 from seatrial.cli.query_common import print_page, tell_damaged_journal
 from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
+from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import create
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import MAX_TOLD, left_out_of, new_tag
-from seatrial.execute.schedulers import require_scheduler
 from seatrial.execute.sweep_odds import rehearse_sweep
 from seatrial.execute.trial_folder import find
 from seatrial.execute.trial_record import Record

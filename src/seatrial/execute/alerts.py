@@ -23,8 +23,7 @@ from msgspec.structs import replace
 from seatrial.errors import SeatrialError
 from seatrial.execute.background import Tasks
 from seatrial.execute.heartbeat import last_beat, silence
-from seatrial.execute.ledger import header_of
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer, header_of
 from seatrial.execute.plan_trials import next_of, not_begun
 from seatrial.execute.protocol import Disturbed, Doubled, Trouble, Unfollowed
 from seatrial.execute.shell import Shell

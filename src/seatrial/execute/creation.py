@@ -15,7 +15,10 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.decide.conductor import Launch
+from seatrial.decide.place import placing_of
 from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute.background import Tasks
 from seatrial.execute.containers import prepare as prepare_container
@@ -30,6 +33,8 @@ from seatrial.execute.launchers import prepare as prepare_gpus
 from seatrial.execute.launchers import shared_host_files, write_host_files
 from seatrial.execute.placement import Placement, PlacementTarget, copy_of
 from seatrial.execute.plan.component_tests import part_of
+from seatrial.execute.plan.policy import sampled_of
+from seatrial.execute.prepare import Prepared
 from seatrial.execute.protocol import Job
 from seatrial.execute.ranks import prepare_pattern as prepare_recorder
 from seatrial.execute.ranks import prepare_thread_count as prepare_counter
@@ -52,9 +57,13 @@ from seatrial.files import (
     write_durably,
 )
 from seatrial.hooks import load, provided
+from seatrial.judge.log_rules import own_rules
+from seatrial.model.build import digests
 from seatrial.model.decoding import encode
+from seatrial.model.known_failures import known_failures_of
 from seatrial.model.machine import Machine
 from seatrial.model.plan import Deck
+from seatrial.model.policy import without_plan
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.test import Case, Input, Test
 from seatrial.units import listed, show_seconds
@@ -192,6 +201,46 @@ def _holds(script: Path, data: bytes) -> bool:
         return read_regular(script, len(data), follow=False) == data
     except OSError:
         return False
+
+
+# ---- record of a suite ---------------------------------------------------------------------------
+#
+# The record of a trial, from a prepared suite.
+#
+#     prepared = prepare_trial(asked, machine_name)
+#     folder = create(trials, suite_record(prepared, tag), prepared.cases)
+
+
+MAX_LEFT_OUT = 1000  # in a record
+
+
+def suite_record(prepared: Prepared, tag: str) -> Record:
+    """Return the record of a trial of a prepared suite."""
+    used = {case.test for case in prepared.cases}
+    tests = {name: test for name, test in prepared.tests.items() if name in used}
+    groups, allocations = prepared.groups, prepared.asked.allocations
+    own = without_plan(tests, prepared.cases)
+    if placing := placing_of(prepared.site.machine, tests, prepared.cases):
+        own = replace(own, placing=placing, nodes=len(placing.topology.nodes))
+    if sampled := sampled_of(None, prepared.site.machine):
+        own = replace(own, sampled=sampled)
+    return Record(
+        tag=tag,
+        created=time.time_ns(),
+        version=__version__,
+        user=user_name(),
+        host=os.uname().nodename,
+        asked=prepared.asked,
+        machine=prepared.site.machine,
+        references=str(prepared.site.references.absolute()),
+        expected=prepared.expected,
+        inputs=digests(tests.values()),
+        tests=tests,
+        policy=replace(own, bundle_of=groups, allocations=allocations) if groups else own,
+        left_out=prepared.skipped[:MAX_LEFT_OUT],
+        rules=own_rules(tests.values()),
+        known_failures=known_failures_of(tests, of_machine=prepared.site.machine.known_failures),
+    )
 
 
 # ---- staging -------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ the journal is replayed.
 import asyncio
 import os
 from logging import DEBUG, INFO, WARNING
+from pathlib import Path
 from typing import Any
 
 from seatrial.account import user_name
@@ -19,16 +20,18 @@ from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
 from seatrial.execute.alerts import AlertCommand, Company, alert_of, opens_alerts
 from seatrial.execute.background import News, Tasks
+from seatrial.execute.batch.batch import BatchBackend, client_of
 from seatrial.execute.building import Building
 from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging, write_scripts
 from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.environment import inherited
 from seatrial.execute.hangs import HangDetector
 from seatrial.execute.heartbeat import beat, beat_regularly
 from seatrial.execute.job_stats import GaugeWatch, JobStats
 from seatrial.execute.jobs import Jobs, watch_followed
-from seatrial.execute.ledger import Ledger
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Ledger, Observer
+from seatrial.execute.local import LocalBackend
 from seatrial.execute.protocol import (
     Backend,
     Disturbed,
@@ -56,7 +59,6 @@ from seatrial.execute.same_settings import (
     require_real,
     require_to_cancel,
 )
-from seatrial.execute.schedulers import choose_backend
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import require_plain
 from seatrial.execute.trial_record import Record
@@ -65,6 +67,7 @@ from seatrial.journal import events
 from seatrial.journal.journal import Journal
 from seatrial.journal.run_life import RecordedRun
 from seatrial.log import logger
+from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold
 from seatrial.model.plan import Tell
 from seatrial.model.policy import Limits
@@ -77,6 +80,16 @@ _log = logger(__name__)
 REFILL_SHARE = 4
 SYNC_SECONDS = 5.0
 LONGEST_WAIT_SECONDS = 60.0  # for an update, as somebody may set the clock
+
+
+def choose_backend(machine: Machine, submissions: Path) -> Backend:
+    """Return the backend of a machine; ``submissions`` is the folder for the files of a
+    scheduler."""
+    if machine.jobs_run_elsewhere:
+        return BatchBackend(machine, client_of(machine), submissions)
+
+    node = machine.nodes[0]
+    return LocalBackend(node.cores, inherited(machine), node.gpus, submissions)
 
 
 def _limits(record: Record, backend: Backend) -> Limits:

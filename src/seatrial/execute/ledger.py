@@ -18,7 +18,6 @@ from seatrial.account import account
 from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, TrialError, UsageError
 from seatrial.execute import requests
-from seatrial.execute.observer import Observer
 from seatrial.execute.plan.checklist import Ticks, items_of
 from seatrial.execute.record_faults import fault_of
 from seatrial.execute.requests import Request
@@ -49,6 +48,17 @@ def _replayed_run(event: events.RunEvent) -> RecordedRun | None:
     """Return the run that an event begins. A run that was judged is let go, so what follows its
     verdict begins none."""
     return None if event.follows_verdict else RecordedRun.begin(event)
+
+
+class Observer:
+    """Receives progress when a drive begins, and then every event as it is recorded, with its case
+    where it has one. This one does nothing with them."""
+
+    def on_open(self, finished: int, wanted: int) -> None:
+        pass
+
+    def on_event(self, event: events.Event, case: Case | None) -> None:
+        pass
 
 
 @dataclass

@@ -21,12 +21,11 @@ from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.decide.policy_change import followed
 from seatrial.errors import TrialError, UsageError
-from seatrial.execute.creation import create
+from seatrial.execute.creation import MAX_LEFT_OUT, create
 from seatrial.execute.heartbeat import last_beat, silent_for
 from seatrial.execute.ledger import life_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.execute.suite_record import MAX_LEFT_OUT
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import tags
 from seatrial.execute.trial_record import Record, known_by

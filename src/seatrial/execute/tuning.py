@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from seatrial.decide.sweep import first_block
 from seatrial.errors import UsageError, suggest
+from seatrial.execute.creation import suite_record
 from seatrial.execute.detect import find_machine
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import Prepared
 from seatrial.execute.same_settings import merged
-from seatrial.execute.suite_record import suite_record
 from seatrial.execute.trial_record import Record
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of

@@ -43,8 +43,10 @@ from seatrial.execute.batch.submitter import (
 from seatrial.execute.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.hung_processes import in_order
+from seatrial.hooks import load
 from seatrial.model.codes import CANCELLED, LOST
 from seatrial.model.machine import Machine
+from seatrial.model.schedulers import scheduler_of
 
 SHORTEST_POLL = 0.5
 POLL_SHARE = 20.0  # minimum wait after a poll, in durations of that poll
@@ -432,3 +434,17 @@ class BatchBackend:
                 "then resume the trial"
             )
         self._report(error)
+
+
+def require_scheduler(machine: Machine) -> None:
+    """Raise BackendError where this host does not have the commands of the machine's scheduler.
+    Call it before a trial is created. A trial waits for a scheduler that does not answer."""
+    if machine.jobs_run_elsewhere:
+        client_of(machine).require_programs()
+
+
+def client_of(machine: Machine) -> type[SchedulerClient]:
+    """Return the client of a machine's batch system; that of Slurm where jobs are started here."""
+    name = machine.scheduler if machine.jobs_run_elsewhere else "slurm"
+    client: type[SchedulerClient] = load(scheduler_of(name).client)
+    return client

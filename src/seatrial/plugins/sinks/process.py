@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.observer import Observer
+from seatrial.execute.ledger import Observer
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import make_folder, open_to_write
 from seatrial.journal.events import Event
