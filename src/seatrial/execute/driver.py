@@ -202,7 +202,10 @@ class Driver:
                 await self._jobs.take_up(unresolved)
                 self._begin_to_watch()
                 _log.info("driving %s, runs without a verdict: %d", journal.path, len(unresolved))
-                return await self._loop_to_end()
+                return await self._loop()
+            except Exception:
+                _log.exception("the drive ends")
+                raise
             finally:
                 try:
                     await self._tasks.end()
@@ -220,19 +223,6 @@ class Driver:
         self._alert_command.remember(self.ledger.alerts, self.ledger.journal.now())
         self.was_complete = self.ledger.complete and not self.ledger.lost_verdicts
         return unresolved
-
-    async def _loop_to_end(self) -> DriveOutcome:
-        try:
-            outcome = await self._loop()
-        except Exception:
-            _log.exception("the drive ends")
-            raise
-        _log.info("ended: %s", outcome)
-        self._flush()
-        await self._alert_command.end()
-        await self._staging.end()
-        await self._clean_up.end()
-        return outcome
 
     def _restore_scripts(self) -> None:
         try:
@@ -266,7 +256,7 @@ class Driver:
             now = self.ledger.journal.now()
             decision = self.conductor.decide(now)
             if decision.finish is not None and (not self._jobs.reading or self._interrupts):
-                return self._finish(decision.finish)
+                return await self._finish(decision.finish)
             for name, each in decision.acts():
                 _log.log(WARNING if name == "alerts" else INFO, "%s: %s", name, each)
             for step in carry_out(decision, self._jobs):
@@ -283,7 +273,8 @@ class Driver:
             while not inbox.empty():
                 self._receive(inbox.get_nowait())
 
-    def _finish(self, finish: Finish) -> DriveOutcome:
+    async def _finish(self, finish: Finish) -> DriveOutcome:
+        """Record the end of the drive, and wait a while for what is done beside the loop."""
         left = max(0, self.conductor.state.wanted - self.conductor.state.finished)
         for trouble in self.backend.recovered():
             self._receive(trouble)
@@ -300,6 +291,11 @@ class Driver:
             self.ledger.note(events.TrialEnded(failed=1 if outcome.failed else 0, reason=reason))
         elif self.conductor.state.trial.clock_runs and not self._interrupts:
             self.ledger.note(events.TrialPaused(reason=finish.reason))
+        _log.info("ended: %s", outcome)
+        self._flush()
+        await self._alert_command.end()
+        await self._staging.end()
+        await self._clean_up.end()
         return outcome
 
     def interrupt(self) -> None:
