@@ -284,9 +284,9 @@ class Admission:
 
 def _any_gate(policy: Policy) -> bool:
     """Return whether anything but cores, and people, can hold a launch back."""
-    gates = policy.caps.machine or policy.targets or policy.stagger or policy.throttles
+    gates = policy.targets or policy.stagger or policy.throttles or policy.blackouts
     own = any(entry.most or entry.file_system for entry in policy.entries)
-    return bool(gates or own or policy.blackouts)
+    return bool(gates or own or policy.caps != Caps())
 
 
 # ---- launches within a time ----------------------------------------------------------------------
