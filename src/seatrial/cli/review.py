@@ -17,9 +17,8 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.ledger import record, run_header
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.journal.events import RunEvent, RunReviewed
-from seatrial.journal.journal import read
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.events import RunReviewed
+from seatrial.journal.run_life import RecordedRun, RunState
 from seatrial.results.store import queries
 from seatrial.results.store.tables import RunRow
 from seatrial.units import listed
@@ -42,7 +41,7 @@ class ReviewedRun(NamedTuple):
 
     row: RunRow
     folder: TrialFolder
-    life: RunLife
+    life: RecordedRun
 
 
 def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> int:
@@ -89,11 +88,12 @@ def _checked(review: Review) -> Review:
 def _as_recorded(path: str, rows: Iterable[RunRow]) -> list[ReviewedRun]:
     """Return runs of a trial as its journal has them."""
     folder = TrialFolder(Path(path))
-    wanted = {row.run_id: ReviewedRun(row, folder, RunLife()) for row in rows}
-    for event in read(folder.journal):
-        if isinstance(event, RunEvent) and (run := wanted.get(event.run_id)):
-            run.life.apply(event)
-    return list(wanted.values())
+    wanted = {row.run_id: row for row in rows}
+    runs = {run.run_id: run for run in folder.runs(lambda event: event.run_id in wanted)}
+    return [
+        ReviewedRun(row, folder, runs.get(run_id) or RecordedRun(run_id=run_id))
+        for run_id, row in wanted.items()
+    ]
 
 
 def _require_reviewable(run: ReviewedRun, review: Review) -> None:

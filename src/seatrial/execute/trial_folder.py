@@ -8,7 +8,7 @@ trials/<tag>/
   runs/<test>/<run id>/  job.sh  stdout  stderr  events.jsonl  and the files of the run
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,8 +26,10 @@ from seatrial.execute.trial_paths import (
 )
 from seatrial.execute.trial_record import Record, references_of
 from seatrial.files import FileOrigin
-from seatrial.journal.events import ReferencesCorrected
+from seatrial.journal.events import ReferencesCorrected, RunEvent
 from seatrial.journal.journal import read
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
+from seatrial.journal.trial import Trial
 from seatrial.judge.references import Reference, References
 from seatrial.model import test
 from seatrial.model.decoding import decoder
@@ -62,6 +64,16 @@ class TrialFolder(TrialPaths):
             except ValueError as error:
                 raise TrialError(f"{self.path}/cases.jsonl: is damaged: {error}") from error
         return case
+
+    def runs(self, wants: Callable[[RunEvent], bool]) -> list[RecordedRun]:
+        """Return runs as the journal has them: those of which the first event is wanted. Raises
+        JournalError."""
+        trial = Trial(
+            lambda event: RecordedRun.begin(event) if wants(event) else None, kinds=RECORDED_KINDS
+        )
+        for event in read(self.journal):
+            trial.apply(event)
+        return list(trial.runs_by_id.values())
 
 
 def _case_in(data: bytes, case_id: str) -> "test.Case | None":

@@ -6,14 +6,12 @@ sums_of(TrialFolder(path), record)       # {(case id, "restart.nc"): Counter({"5
 
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
-from seatrial.journal.events import RunJudged, RunJudgedAgain
-from seatrial.journal.journal import read
 from seatrial.judge.learning import learned_files
 from seatrial.judge.references import Learned, Reference
 from seatrial.model.codes import PASS, PERFORMANCE
@@ -47,30 +45,14 @@ def sums_of(folder: TrialFolder, record: "Record", right_only: bool = True) -> S
     files = files_of(record.tests.values())
     if not files:
         return {}
-    judged, codes = _judgements(folder, files)
     found: dict[tuple[str, str], Counter[str]] = {}
-    for run_id, run in judged.items():
-        if right_only and codes[run_id] not in RIGHT:
+    for run in folder.runs(lambda event: event.test in files):
+        if right_only and run.code not in RIGHT:
             continue
         for name in files[run.test]:
             if sha256 := (run.sha256 or {}).get(name):
                 found.setdefault((run.case, name), Counter())[sha256] += 1
     return found
-
-
-def _judgements(
-    folder: TrialFolder, tests: Container[str]
-) -> tuple[dict[str, RunJudged], dict[str, int]]:
-    """Return the first verdicts of runs of these tests, and their latest codes."""
-    judged: dict[str, RunJudged] = {}
-    codes: dict[str, int] = {}
-    for event in read(folder.journal):
-        if isinstance(event, RunJudged) and event.test in tests:
-            judged[event.run_id] = event
-            codes[event.run_id] = event.code
-        elif isinstance(event, RunJudgedAgain) and event.run_id in codes:
-            codes[event.run_id] = event.code
-    return judged, codes
 
 
 def sums_of_side(
