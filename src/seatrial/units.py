@@ -27,6 +27,11 @@ def direction_of(text: str) -> Direction:
     return "none" if text == NO_DIRECTION else better_of(text)
 
 
+def sign_of(better: str) -> int:
+    """Return -1 where lower is better, else 1: times this, the best figure is the greatest."""
+    return -1 if better == "lower" else 1
+
+
 def direction_text(text: str) -> str:
     """Return the direction of a metric in words: ``lower is better``, or that it has none."""
     return "no direction" if text == NO_DIRECTION else f"{text} is better"
@@ -241,6 +246,11 @@ def better_by(percent: float, direction: str) -> float:
     """Return by how much a figure is better, given its change in per cent: positive is better,
     whichever direction is. A metric without a direction has its change as it is."""
     return 0.0 - percent if direction == "lower" else percent
+
+
+def times_as_good(figure: float, other: float, better: str) -> float:
+    """Return how many times as good a figure is as another one, both above 0; above 1 is better."""
+    return other / figure if better == "lower" else figure / other
 
 
 def show_unit(unit: str, form: str = " {}") -> str:

@@ -28,6 +28,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import select_best
@@ -40,6 +41,7 @@ from seatrial.results.panels import (
     APART,
     CasesTable,
     along,
+    by_test,
     following,
     kind_of,
     metrics_of,
@@ -67,7 +69,16 @@ from seatrial.results.sizes import (
 )
 from seatrial.results.store import by_case
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
-from seatrial.units import NO_DIRECTION, Better, better_of, number_or_size, show_size, unfit_of
+from seatrial.units import (
+    NO_DIRECTION,
+    Better,
+    better_of,
+    number_or_size,
+    show_size,
+    sign_of,
+    times_as_good,
+    unfit_of,
+)
 
 Statistic = Literal["median", "least"]
 SettingVerdict = Literal["best", "as good", "unclear", "worse", "no figure"]
@@ -137,6 +148,10 @@ class Setting(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     def name(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.values.items())
 
+    def figure(self, statistic: Statistic) -> float | None:
+        """Return the figure by which it is ranked; None without one."""
+        return self.least if statistic == "least" else self.median
+
 
 class BestTable(CasesTable, frozen=True, kw_only=True):
     """The settings of one case, the best first. ``along`` are parameters that follow those that
@@ -182,15 +197,12 @@ def best_settings(sides: Sequence[Side], query: BestQuery) -> list[BestTable]:
         members = by_label(members, x)
         given = [one for one in by_label(given, x) if one.given]
     query = replace(query, x=x, metric=one_metric(query.metric, members or given))
+    measured_of, given_of = by_test(members), by_test(given)
     tables: list[BestTable] = []
     left_out: Counter[str] = Counter()
-    for test in dict.fromkeys(one.test for one in every):
-        study = _Study(
-            [one for one in members if one.test == test],
-            [one for one in given if one.test == test],
-            members or given,
-            query,
-        )
+    for test in by_test(every):
+        cases, beside = measured_of.get(test, []), given_of.get(test, [])
+        study = _Study(cases, beside, members or given, query)
         tables += study.tables()
         left_out.update(study.left_out)
     if not tables:
@@ -213,14 +225,12 @@ class _Study:
         self._query = _of_all_sizes(query, cases or given)
         self._over = list(query.over) or self._differing(cases or given) or ["machine"]
         names = [*self._over, *query.best_of]
-        self._cases = [one for one in cases if all(one.attribute(name) for name in names)]
-        self.left_out = Counter(_lacking(cases, names))
+        self._cases, self.left_out = _having(cases, names)
         follow = [*along(self._cases, names, names), *following(self._cases, query.best_of)]
         self._follow = [name for name in dict.fromkeys(follow) if name != query.x]
         self._apart = {*names, *self._follow}
-        self._given = [one for one in given if all(one.attribute(name) for name in self._over)]
-        lacking = _lacking(given, self._over)
-        self.left_out.update(f"given, {reason}" for reason in lacking)
+        self._given, lacking = _having(given, self._over)
+        self.left_out.update({f"given, {reason}": n for reason, n in lacking.items()})
 
     def _differing(self, cases: Sequence[CaseRuns]) -> list[str]:
         others = (*self._query.best_of, self._query.x)
@@ -323,11 +333,17 @@ def _nothing_differs(members: Sequence[CaseRuns], query: BestQuery) -> str:
     )
 
 
-def _lacking(cases: Sequence[CaseRuns], over: Sequence[str]) -> Iterator[str]:
-    """Yield of each case that lacks a name what it lacks."""
+def _having(cases: Sequence[CaseRuns], names: Sequence[str]) -> tuple[list[CaseRuns], Counter[str]]:
+    """Return the cases that have a value of each name, and how many others lack which."""
+    having: list[CaseRuns] = []
+    lacking: Counter[str] = Counter()
     for one in cases:
-        if name := next((name for name in over if not one.attribute(name)), ""):
-            yield f"without {name}"
+        missing = next((name for name in names if not one.attribute(name)), "")
+        if missing:
+            lacking[f"without {missing}"] += 1
+        else:
+            having.append(one)
+    return having, lacking
 
 
 def _setting(one: CaseRuns, over: Sequence[str]) -> tuple[str, ...]:
@@ -343,7 +359,6 @@ def _table(
     name: str,
 ) -> BestTable:
     """Return the table of measured cases; without settings where there are none."""
-    cores = {member.attribute(CORES) for member in panel}
     table = BestTable(
         case=name,
         metric=kind[0],
@@ -353,7 +368,7 @@ def _table(
         statistic=query.statistic,
         settings=[],
         along=follow,
-        cores=int(cores.pop() or 0) if panel and are_constant(panel) else 0,
+        cores=int(panel[0].attribute(CORES) or 0) if panel and are_constant(panel) else 0,
         best_of=list(query.best_of),
     )
     if not panel:
@@ -361,9 +376,7 @@ def _table(
     if kind[2] == NO_DIRECTION:
         return replace(table, reason="it has no direction (better: none), so none is best")
     names = [*over, *query.best_of]
-    groups: dict[tuple[str, ...], list[CaseRuns]] = {}
-    for member in panel:
-        groups.setdefault(_setting(member, names), []).append(member)
+    groups = grouped(panel, lambda member: _setting(member, names))
     settings = {
         key: _with_promise(_measured(names, key, cases, kind), cases, kind, query.statistic)
         for key, cases in groups.items()
@@ -403,8 +416,7 @@ def _measured(
 def _with_promise(
     setting: Setting, cases: Sequence[CaseRuns], kind: Kind, statistic: Statistic
 ) -> Setting:
-    figure = setting.least if statistic == "least" else setting.median
-    return replace(setting, promised=promised_of(cases, kind, figure))
+    return replace(setting, promised=promised_of(cases, kind, setting.figure(statistic)))
 
 
 def _ranked(
@@ -505,7 +517,7 @@ def _by_least(
 ) -> dict[tuple[str, ...], Setting]:
     """Compare by the best of n. Worse is what is beyond the bound of the best one, and has as many
     figures."""
-    sign = 1 if table.better == "higher" else -1
+    sign = sign_of(table.better)
     top = max(figures, key=lambda key: sign * (settings[key].least or 0.0))
     best = settings[top]
     compared = dict(settings)
@@ -530,9 +542,7 @@ def _over_range(
     judge = _by_least if table.statistic == "least" else _by_median
     compared = judge(table, settings, figures)
     top = next(key for key, one in compared.items() if one.verdict == "best")
-    ranges: dict[Key, list[Key]] = {}
-    for key in compared:
-        ranges.setdefault(key[: len(table.over)], []).append(key)
+    ranges = grouped(compared, lambda key: key[: len(table.over)])
     pairs = sum(key in figures for key in ranges[top[: len(table.over)]])
     found = [
         _best_of_range(table, {key: compared[key] for key in keys}, figures, top, pairs)
@@ -661,26 +671,27 @@ def _beside(
     """Return the given figures of a table, the best first; of each setting the best of its range,
     where that is asked for. Those that are ``alone`` have a unit and a direction of their own."""
     kind = given_figures.kind_of_given(like, kind[0]) if alone else kind
-    entries = []
-    for one in like:
-        values = {name: one.attribute(name) for name in table.over}
-        at = {name: one.attribute(name) for name in table.best_of if one.attribute(name)}
-        for entry in given_figures.entries_of(one, kind[0]):
-            entries.append(replace(given_figures.in_kind(entry, kind), values=values, at=at))
+    entries = [entry for one in like for entry in _entries(table, one, kind)]
     if table.best_of:
         entries = list(given_figures.best_given(entries, table.better))
-    top = next((each for each in table.settings if each.verdict == "best"), None)
-    figure = None if top is None else top.least if table.statistic == "least" else top.median
-    if figure:
-        entries = [_with_ratio(entry, figure, table.better) for entry in entries]
-    sign = 1 if table.better == "lower" else -1
-    return sorted(entries, key=lambda entry: (bool(entry.reason), sign * entry.value))
+    tops = (each.figure(table.statistic) for each in table.settings if each.verdict == "best")
+    if top := next(tops, None):
+        entries = [_with_ratio(entry, top, table.better) for entry in entries]
+    return given_figures.best_first(entries, table.better)
+
+
+def _entries(table: BestTable, one: CaseRuns, kind: Kind) -> Iterator[GivenEntry]:
+    """Yield the given figures of a case, each with the setting that it is of."""
+    values = {name: one.attribute(name) for name in table.over}
+    at = {name: value for name in table.best_of if (value := one.attribute(name))}
+    for entry in given_figures.entries_of(one, kind[0]):
+        yield replace(given_figures.in_kind(entry, kind), values=values, at=at)
 
 
 def _with_ratio(entry: GivenEntry, best: float, better: Better) -> GivenEntry:
     if entry.reason or entry.value <= 0:
         return entry
-    return replace(entry, ratio=entry.value / best if better == "higher" else best / entry.value)
+    return replace(entry, ratio=times_as_good(entry.value, best, better))
 
 
 # ---- blocks in which settings were measured together ---------------------------------------------
@@ -708,7 +719,7 @@ def _shared(groups: Mapping[Key, Sequence[CaseRuns]], kind: Kind, by_job: bool) 
 def agreement_of(blocks: Blocks, best: Key, better: Better) -> tuple[int, int]:
     """Return in how many blocks the setting has the best median, and in how many it was measured;
     (0, 0) where there is one block, which cannot disagree."""
-    sign = 1 if better == "higher" else -1
+    sign = sign_of(better)
     having = [block for block in blocks.values() if best in block]
     if len(having) < 2:
         return 0, 0
@@ -811,9 +822,9 @@ def plateau_of(ratios: Mapping[Key, float | None], best: Key, told: Collection[K
     """Return the settings that can be reached from the best one by steps along one parameter, over
     settings within 5 % of it or not ``told`` to be worse. A step leads to the next number; from a
     word to any other one. Settings without a ratio are passed over."""
-    known = [key for key, ratio in ratios.items() if ratio is not None]
-    good = {key for key in known if (ratios[key] or 0.0) >= 1 - PLATEAU or key not in told}
-    places = [_places([key[i] for key in known]) for i in range(len(best))]
+    known = {key: ratio for key, ratio in ratios.items() if ratio is not None}
+    good = {key for key, ratio in known.items() if ratio >= 1 - PLATEAU or key not in told}
+    places = [_places(values) for values in zip(*known, strict=True)]
     reached, edge = {best}, [best]
     while edge:
         key = edge.pop()
@@ -823,7 +834,7 @@ def plateau_of(ratios: Mapping[Key, float | None], best: Key, told: Collection[K
     return reached
 
 
-def _places(values: list[str]) -> dict[str, int]:
+def _places(values: Sequence[str]) -> dict[str, int]:
     """Return the places of numbers in their order; of words, which have none, nothing."""
     distinct = list(dict.fromkeys(values))
     if not are_numbers(distinct):

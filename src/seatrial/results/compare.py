@@ -9,7 +9,7 @@ and all of them together by ``statistics.together``.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from statistics import geometric_mean, median
 from typing import Any, Literal, NamedTuple
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.execute.trial_record import Record
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.sequential import FEW, Row, beside, judged
@@ -40,7 +41,15 @@ from seatrial.results.store.by_case import (
     excluded_of,
 )
 from seatrial.results.store.tables import TrialRow
-from seatrial.units import NO_DIRECTION, better_by, better_of, count, listed, unfit_of
+from seatrial.units import (
+    NO_DIRECTION,
+    better_by,
+    better_of,
+    count,
+    listed,
+    sign_of,
+    unfit_of,
+)
 
 # ---- cures ---------------------------------------------------------------------------------------
 #
@@ -338,18 +347,24 @@ def _kinds(pair: CasePair) -> dict[str, list[Kind]]:
 def _in_one_unit(pair: CasePair) -> tuple[CasePair, list[str]]:
     """Return a pair whose given figures are in the unit of those that were measured, or else of the
     first that was given; and what was converted."""
-    units: dict[str, str] = {}
-    cases = [*pair.first, *pair.second]
+    units = _units_of([*pair.first, *pair.second])
+    changed = [
+        [by_case.given_in(case, units) for case in side] for side in (pair.first, pair.second)
+    ]
+    first, second = ([case for case, _ in side] for side in changed)
+    told = [text for side in changed for _, texts in side for text in texts]
+    return pair._replace(first=first, second=second), told
+
+
+def _units_of(cases: Sequence[CaseRuns]) -> dict[str, str]:
+    """Return the unit of each metric: of the first figure that was measured, else that was
+    given."""
     measured = (kind for case in cases for kind in case.values if kind not in case.given)
-    for name, unit, _ in (*measured, *(kind for case in cases for kind in case.given)):
+    given = (kind for case in cases for kind in case.given)
+    units: dict[str, str] = {}
+    for name, unit, _ in chain(measured, given):
         units.setdefault(name, unit)
-    sides: list[list[CaseRuns]] = []
-    told: list[str] = []
-    for side in (pair.first, pair.second):
-        changed = [by_case.given_in(case, units) for case in side]
-        sides.append([case for case, _ in changed])
-        told += [text for _, texts in changed for text in texts]
-    return pair._replace(first=sides[0], second=sides[1]), told
+    return units
 
 
 def _of_units(told: Sequence[str]) -> list[str]:
@@ -537,16 +552,13 @@ def _best_first(
 ) -> tuple[list[CaseRuns], list[list[float]]]:
     """Return the best of the cases of a side that differ in these names, and the figures of all
     that have some, its own first; of a side without a figure all cases, and no figures."""
-    groups: dict[Any, list[CaseRuns]] = {}
-    for one in side:
-        groups.setdefault(tuple(map(one.attribute, best_of)), []).append(one)
+    groups = grouped(side, lambda one: tuple(map(one.attribute, best_of)))
     known = [
         (cases, figures)
         for cases in groups.values()
         if (figures := by_case.figures_of(cases, kinds)) and not unfit_of(figures)
     ]
-    sign = -1 if kinds[0][2] == "lower" else 1
-    known.sort(key=lambda pair: -sign * median(pair[1]))
+    known.sort(key=lambda pair: -sign_of(kinds[0][2]) * median(pair[1]))
     return (known[0][0] if known else side), [figures for _, figures in known]
 
 
@@ -700,14 +712,14 @@ def _of_few(rows: Sequence[ComparisonRow]) -> list[str]:
 def _doubts(first: Side, second: Side, rows: Sequence[ComparisonRow]) -> list[str]:
     """Return why the sides could not be compared as a whole: a figure is missing, is in another
     unit or was never measured, or runs are on both sides. Figures that are given lack nothing."""
-    texts = []
-    lost = sum(_is_lost(row) for row in rows)
-    if lost and not (first.given or second.given):
-        texts.append(f"{count(lost, 'row')} without a figure on the second side")
-    if unlike := [r for r in rows if r.verdict == "not compared" and r.why != UNDIRECTED]:
-        texts.append(f"{count(len(unlike), 'row')} that could not be compared")
-    if shared := _shared(first, second):
-        texts.append(f"{count(shared, 'run')} on both sides")
+    lost = 0 if first.given or second.given else sum(map(_is_lost, rows))
+    unlike = sum(row.verdict == "not compared" and row.why != UNDIRECTED for row in rows)
+    doubts = (
+        (lost, "row", "without a figure on the second side"),
+        (unlike, "row", "that could not be compared"),
+        (_shared(first, second), "run", "on both sides"),
+    )
+    texts = [f"{count(number, noun)} {words}" for number, noun, words in doubts if number]
     if first.rehearsed or second.rehearsed:
         texts.append("figures of a rehearsal, which were never measured")
     return texts
@@ -729,9 +741,7 @@ def _notices(first: Side, second: Side) -> list[str]:
         texts.append(f"{shared} of the runs are on both sides: they are compared with themselves")
     texts += dict.fromkeys([*first.unlike, *second.unlike])
     sides = {first.text: first, second.text: second}.values()
-    for side in sides:
-        if waiting := sum(not (one.values or one.excluded) for one in side.cases):
-            texts.append(f"{side.text}: {count(waiting, 'case')} without a run that is over")
+    texts += filter(None, map(_waiting, sides))
     if rehearsed := " and ".join(side.text for side in (first, second) if side.rehearsed):
         texts.append(f"{rehearsed}: rehearsed, its figures were never measured")
     if given := " and ".join(side.text for side in (first, second) if side.given):
@@ -744,6 +754,12 @@ def _notices(first: Side, second: Side) -> list[str]:
         for side in sides
         if (origins := origins_of(side))
     ]
+
+
+def _waiting(side: Side) -> str:
+    """Return how many cases of a side have no run that is over, in words; "" if each has one."""
+    number = sum(not (one.values or one.excluded) for one in side.cases)
+    return f"{side.text}: {count(number, 'case')} without a run that is over" if number else ""
 
 
 def origins_of(side: Side) -> str:

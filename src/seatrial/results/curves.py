@@ -24,6 +24,7 @@ from seatrial.judge.statistics.two_samples import RatioEstimate, Verdict
 from seatrial.results.panels import (
     TableOverX,
     along,
+    by_test,
     kind_of,
     metrics_of,
     one_to_one,
@@ -39,16 +40,16 @@ from seatrial.results.scaling_cells import (
     NO_FIGURE,
     PLAIN,
     Cell,
+    by_line,
     cells_of,
-    differing_kinds,
-    kinds_of,
-    line_name,
+    metric_in,
     nothing_measured,
 )
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import (
     BYTES,
     Meeting,
+    Pair,
     are_sizes,
     by_label,
     have_unit,
@@ -60,7 +61,7 @@ from seatrial.results.sizes import (
     pairs_of,
 )
 from seatrial.results.store.by_case import CaseRuns
-from seatrial.units import NO_DIRECTION, better_of
+from seatrial.units import NO_DIRECTION, Better, better_of
 
 MAX_PAIRED = 8  # so many curves are compared each with each; more with the first alone
 
@@ -138,9 +139,9 @@ def curves(sides: Sequence[Side], query: ScalingQuery) -> list[CurveTable]:
     in_bytes = query.x == BYTES or have_unit(texts)
     tables = [
         replace(table, figures=figures, in_bytes=in_bytes)
-        for test in dict.fromkeys(one.test for one in having)
-        for metric, figures in _metrics([o for o in having if o.test == test], query.metric)
-        for table in _tables(having, test, replace(query, metric=metric))
+        for cases in by_test(having).values()
+        for metric, figures in _metrics(cases, query.metric)
+        for table in _tables(having, cases, replace(query, metric=metric))
     ]
     if not any(map(_has_figure, tables)):
         raise UsageError(nothing_measured(having, query.metric or kind_of(having, "")[0]))
@@ -176,8 +177,9 @@ def _metrics(cases: Sequence[CaseRuns], asked: str) -> list[tuple[str, int]]:
     return [(kind_of(cases, "")[0], max(1, len(metrics_of(cases))))]
 
 
-def _tables(every: Sequence[CaseRuns], test: str, query: ScalingQuery) -> list[CurveTable]:
-    cases = [one for one in every if one.test == test]
+def _tables(
+    every: Sequence[CaseRuns], cases: Sequence[CaseRuns], query: ScalingQuery
+) -> list[CurveTable]:
     differing = [n for n in varying(cases) if n != query.x and not one_to_one(cases, n, query.x)]
     by = query.by or tuple(differing)
     follow = along(cases, (query.x, *by), (query.x, *by))
@@ -195,8 +197,7 @@ def _tables(every: Sequence[CaseRuns], test: str, query: ScalingQuery) -> list[C
 def _table(
     panel: Sequence[CaseRuns], query: ScalingQuery, follow: list[str], name: str
 ) -> CurveTable:
-    kinds = kinds_of(panel, query.metric)
-    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    unit, direction, reason = metric_in(panel, query.metric)
     table = CurveTable(
         case=name,
         metric=query.metric,
@@ -207,12 +208,11 @@ def _table(
         lines=[],
         along=follow,
         directed=direction != NO_DIRECTION,
+        reason=reason,
     )
-    if reason := differing_kinds(kinds):
-        return replace(table, reason=reason)
-    groups: dict[str, list[CaseRuns]] = {}
-    for member in panel:
-        groups.setdefault(line_name(member, query.by), []).append(member)
+    if reason:
+        return table
+    groups = by_line(panel, query.by)
     cells = {by: cells_of(own, query.x, query.metric) for by, own in groups.items()}
     sizes = {each.x for own in cells.values() for each in own if each.reason != NO_FIGURE}
     lines = [Series(by, [c for c in own if c.x in sizes]) for by, own in cells.items()]
@@ -228,19 +228,37 @@ class Series(NamedTuple):
     cells: Sequence[Cell]
 
 
+class _Two(NamedTuple):
+    """Two curves at the sizes that both have, and how the second one compares at each."""
+
+    first: Series
+    second: Series
+    pairs: list[Pair]
+    estimates: list[RatioEstimate]
+
+    @property
+    def meeting(self) -> Meeting:
+        """Where they cross."""
+        names = (self.first.by, self.second.by)
+        return meeting(names, self.pairs, [one.verdict for one in self.estimates])
+
+
+def _two(first: Series, second: Series, better: Better) -> _Two:
+    pairs = pairs_of(first.cells, second.cells)
+    rows = [(pair.first.values, pair.second.values, better) for pair in pairs]
+    return _Two(first, second, pairs, judged(rows))
+
+
 def _compared(table: CurveTable, lines: Sequence[Series]) -> CurveTable:
     """Return the table with its curves, compared with each other."""
     paired = len(lines) <= MAX_PAIRED
-    twos = list(combinations(lines, 2)) if paired else [(lines[0], one) for one in lines[1:]]
-    shared = [pairs_of(first.cells, second.cells) for first, second in twos]
-    estimates = [
-        judged([(p.first.values, p.second.values, table.better) for p in pairs]) for pairs in shared
-    ]
+    chosen = combinations(lines, 2) if paired else ((lines[0], one) for one in lines[1:])
+    twos = [_two(first, second, table.better) for first, second in chosen]
     beside = {
-        (second.by, pair.x): found
-        for (first, second), pairs, own in zip(twos, shared, estimates, strict=True)
-        if first is lines[0]
-        for pair, found in zip(pairs, own, strict=True)
+        (two.second.by, pair.x): found
+        for two in twos
+        if two.first is lines[0]
+        for pair, found in zip(two.pairs, two.estimates, strict=True)
     }
     return replace(
         table,
@@ -249,10 +267,7 @@ def _compared(table: CurveTable, lines: Sequence[Series]) -> CurveTable:
             Curve(one.by, [_beside(_cell(c), beside.get((one.by, c.x)), table) for c in one.cells])
             for one in lines
         ],
-        meetings=[
-            meeting((first.by, second.by), pairs, [one.verdict for one in own])
-            for (first, second), pairs, own in zip(twos, shared, estimates, strict=True)
-        ],
+        meetings=[two.meeting for two in twos],
     )
 
 

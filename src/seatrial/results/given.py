@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.grouping import grouped
 from seatrial.model.identifiers import case_name
 from seatrial.results.panels import along, kind_of
 from seatrial.results.selection import Side
@@ -31,7 +32,7 @@ from seatrial.results.store.by_case import (
     figures_of,
 )
 from seatrial.results.store.schema import Store
-from seatrial.units import converted, direction_text, show_converted
+from seatrial.units import converted, direction_text, show_converted, sign_of, times_as_good
 
 NOT_RANKED = "nothing was measured here, and given figures are not ranked"
 
@@ -163,12 +164,11 @@ def unlike(given: CaseRuns, like: CaseRuns, left_out: Collection[str] = ()) -> s
     it is one. Toolchain and stage may be untold, and the system is another one."""
     if given.test != like.test:
         return f"of {given.test}"
-    own = {name: value for name, value in given.parameters.items() if name not in left_out}
-    if untold := [name for name in like.key_parameters if name not in {*own, *left_out}]:
+    known = {*given.parameters, *left_out}
+    if untold := [name for name in like.key_parameters if name not in known]:
         return f"without {', '.join(untold)}"
-    for name in ("toolchain", "stage"):
-        if name not in left_out and (value := given.attribute(name)):
-            own[name] = value
+    told = dict.fromkeys([*given.parameters, *filter(given.attribute, ("toolchain", "stage"))])
+    own = {name: given.attribute(name) for name in told if name not in left_out}
     differ = [f"{name}={value}" for name, value in own.items() if like.attribute(name) != value]
     return f"with {', '.join(differ)}" if differ else ""
 
@@ -219,12 +219,17 @@ def _beside_measured(entry: GivenEntry, x: str, at: str, like: Sequence[CaseRuns
     own = [one for one in cases if one.machine == entry.system] or cases
     if entry.reason or not own or differing(own, "machine", "toolchain", "stage"):
         return None
-    kinds = [kind for one in own for kind in one.values if kind[:2] == entry.kind]
-    figures = figures_of(own, dict.fromkeys(kinds))
+    figures = _figures_in(own, *entry.kind)
     middle = median(figures) if figures else 0.0
     if min(middle, entry.value) <= 0:
         return None
-    return middle / entry.value if entry.better == "lower" else entry.value / middle
+    return times_as_good(entry.value, middle, entry.better)
+
+
+def _figures_in(cases: Sequence[CaseRuns], metric: str, unit: str) -> list[float]:
+    """Return the figures of cases in a metric and a unit, whatever their direction."""
+    kinds = dict.fromkeys(kind for one in cases for kind in one.values)
+    return figures_of(cases, [kind for kind in kinds if kind[:2] == (metric, unit)])
 
 
 # ---- several of them -----------------------------------------------------------------------------
@@ -232,15 +237,18 @@ def _beside_measured(entry: GivenEntry, x: str, at: str, like: Sequence[CaseRuns
 
 def best_given(entries: Iterable[GivenEntry], better: str) -> Iterator[GivenEntry]:
     """Yield of the entries of each setting the best one, and each that cannot be compared."""
-    sign = -1 if better == "lower" else 1
-    groups: dict[tuple[str, ...], list[GivenEntry]] = {}
-    for entry in entries:
-        if entry.reason:
-            yield entry
-        else:
-            groups.setdefault(tuple(entry.values.values()), []).append(entry)
-    for group in groups.values():
-        yield replace(max(group, key=lambda one: sign * one.value), tried=len(group))
+    entries = list(entries)
+    yield from (entry for entry in entries if entry.reason)
+    comparable = (entry for entry in entries if not entry.reason)
+    for group in grouped(comparable, lambda entry: tuple(entry.values.values())).values():
+        best = max(group, key=lambda entry: sign_of(better) * entry.value)
+        yield replace(best, tried=len(group))
+
+
+def best_first(entries: Iterable[GivenEntry], better: str) -> list[GivenEntry]:
+    """Return the entries with the best first, and those that cannot be compared last."""
+    sign = sign_of(better)
+    return sorted(entries, key=lambda entry: (bool(entry.reason), -sign * entry.value))
 
 
 def conversions(entries: Iterable[GivenEntry]) -> list[str]:

@@ -18,16 +18,33 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, beside
 from seatrial.model.figures import ELAPSED
 from seatrial.model.parameters import is_like
-from seatrial.results.given import GivenEntry, best_given, entries_of, given_cases, in_kind
+from seatrial.results.given import (
+    GivenEntry,
+    best_first,
+    best_given,
+    entries_of,
+    given_cases,
+    in_kind,
+)
 from seatrial.results.promises import folders_of, promises_in
 from seatrial.results.store.by_case import CaseRuns, Kind
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import case_names, measured, metric_names
 from seatrial.results.store.tables import CaseName, Filters, Measured
-from seatrial.units import NO_DIRECTION, converted, day_of, direction_text, listed, unfit
+from seatrial.units import (
+    NO_DIRECTION,
+    converted,
+    day_of,
+    direction_text,
+    listed,
+    sign_of,
+    times_as_good,
+    unfit,
+)
 
 MAX_NAMED = 12
 
@@ -160,31 +177,20 @@ def _of_test(
         if kind[2] != NO_DIRECTION:
             reason = "it is not known whether higher or lower is better"
         return replace(found, reason=reason, given=list(given))
-    excluded: Counter[str] = Counter()
-    usable: list[Measured] = []
-    for row in rows:
-        same = _in_kind(row, kind)
-        if isinstance(same, str):
-            excluded[same] += 1
-        else:
-            usable.append(same)
-    sign = -1 if kind[2] == "lower" else 1
-    machines: dict[str, list[Measured]] = {}
-    for row in usable:
-        machines.setdefault(names[row.case].machine, []).append(row)
-    records = [_record(machine, own, names, sign) for machine, own in machines.items()]
-    records.sort(key=lambda one: -sign * one.value)
+    converted_rows = [_in_kind(row, kind) for row in rows]
+    usable = [row for row in converted_rows if isinstance(row, Measured)]
+    excluded = Counter(reason for reason in converted_rows if isinstance(reason, str))
+    machines = grouped(usable, lambda row: names[row.case].machine)
+    records = [_record(machine, own, names) for machine, own in machines.items()]
+    records.sort(key=lambda one: -sign_of(kind[2]) * one.value)
     of_system = (replace(in_kind(entry, kind), values={"machine": entry.system}) for entry in given)
-    beside = sorted(
-        best_given(of_system, kind[2]),
-        key=lambda entry: (bool(entry.reason), -sign * entry.value),
-    )
+    beside = best_first(best_given(of_system, kind[2]), kind[2])
     best = records[0].value if records else 0.0
     return replace(
         found,
-        records=[replace(one, ratio=_ratio(one.value, best, sign)) for one in records],
+        records=[replace(one, ratio=_ratio(one.value, best, kind[2])) for one in records],
         given=[
-            entry if entry.reason else replace(entry, ratio=_ratio(entry.value, best, sign))
+            entry if entry.reason else replace(entry, ratio=_ratio(entry.value, best, kind[2]))
             for entry in beside
         ],
         excluded=dict(excluded),
@@ -213,9 +219,8 @@ def _in_kind(row: Measured, kind: Kind) -> Measured | str:
     return replace(row, value=value)
 
 
-def _record(
-    machine: str, rows: Sequence[Measured], names: dict[int, CaseName], sign: int
-) -> MachineRecord:
+def _record(machine: str, rows: Sequence[Measured], names: dict[int, CaseName]) -> MachineRecord:
+    sign = sign_of(rows[0].better)
     best = max(rows, key=lambda row: (sign * row.value, -row.time))
     name = names[best.case]
     own = [
@@ -234,8 +239,6 @@ def _record(
     )
 
 
-def _ratio(value: float, best: float, sign: int) -> float | None:
+def _ratio(value: float, best: float, better: str) -> float | None:
     """Return the speed of a figure over that of the best one; None where they have no ratio."""
-    if value <= 0 or best <= 0:
-        return None
-    return value / best if sign > 0 else best / value
+    return times_as_good(value, best, better) if min(value, best) > 0 else None

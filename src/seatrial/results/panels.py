@@ -7,12 +7,14 @@ panels(cases, {"threads", *follow})                        # lists of cases
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.grouping import grouped
 from seatrial.model.figures import place_of
 from seatrial.model.identifiers import case_name
 from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, bound
@@ -70,6 +72,11 @@ def with_left_out(tables: Iterable[C], left_out: Mapping[str, int]) -> list[C]:
     """Return the tables of a study with the numbers of cases that are in none of them."""
     counts = {reason: number for reason, number in left_out.items() if number}
     return [replace(table, left_out=counts) for table in tables]
+
+
+def by_test(cases: Iterable[CaseRuns]) -> dict[str, list[CaseRuns]]:
+    """Return the cases of each test, in their order."""
+    return grouped(cases, attrgetter("test"))
 
 
 def parameters_of(cases: Iterable[CaseRuns]) -> list[str]:

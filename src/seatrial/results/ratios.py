@@ -32,6 +32,7 @@ from seatrial.results.panels import (
     APART,
     TableOverX,
     along,
+    by_test,
     differing_values,
     kind_of,
     panels,
@@ -44,8 +45,7 @@ from seatrial.results.scaling_cells import (
     NO_FIGURE,
     Cell,
     cells_of,
-    differing_kinds,
-    kinds_of,
+    metric_in,
     names_of,
     nothing_measured,
     speeds,
@@ -65,7 +65,7 @@ from seatrial.results.sizes import (
     one_metric,
 )
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
-from seatrial.units import NO_DIRECTION, Better, better_of
+from seatrial.units import Better, better_of, sign_of
 
 AXES = (*NUMBERS, CORES)
 MAX_NAMED = 4
@@ -169,8 +169,8 @@ def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
     query = replace(query, metric=one_metric(metric, chosen))
     tables: list[RatioTable] = []
     single = 0
-    for test in dict.fromkeys(one.test for one in chosen):
-        of_test, alone = _tables(chosen, test, query, labelled)
+    for cases in by_test(chosen).values():
+        of_test, alone = _tables(chosen, cases, query, labelled)
         tables += of_test
         single += alone
     if not tables:
@@ -190,10 +190,10 @@ def ratios(sides: Sequence[Side], query: RatioQuery) -> list[RatioTable]:
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, query: RatioQuery, labelled: bool
+    members: Sequence[CaseRuns], cases: Sequence[CaseRuns], query: RatioQuery, labelled: bool
 ) -> tuple[list[RatioTable], int]:
-    """Return the tables of a test, and how many of its cases have one of the two values alone."""
-    cases = [one for one in members if one.test == test]
+    """Return the tables of the cases of a test, and how many of these have one of the two values
+    alone."""
     follow = along(cases, (query.x, query.of), (query.x, query.of))
     along_x = {query.x, query.of, *follow}
     tables, alone = [], 0
@@ -214,8 +214,7 @@ def _says_something(table: RatioTable) -> bool:
 def _differing(cases: Sequence[CaseRuns], query: RatioQuery) -> str:
     """Return in what else the two ways differ, with its values."""
     said = []
-    for test in dict.fromkeys(one.test for one in cases):
-        own = [one for one in cases if one.test == test]
+    for own in by_test(cases).values():
         found = differing_values(own, query.of, (query.of, query.x))
         said += [
             f"{name} ({' and '.join(', '.join(each[:MAX_NAMED]) for each in values)})"
@@ -279,8 +278,7 @@ def require_one_ideal(weak: bool, fixed: bool) -> None:
 def _table(
     panel: Sequence[CaseRuns], query: RatioQuery, follow: list[str], name: str, labelled: bool
 ) -> RatioTable:
-    kinds = kinds_of(panel, query.metric)
-    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    unit, direction, reason = metric_in(panel, query.metric, "so no way is slower")
     texts = {one.attribute(query.x) for one in panel}
     sized = is_size(texts, labelled)
     table = RatioTable(
@@ -299,12 +297,9 @@ def _table(
         fixed=not query.weak and (query.fixed or sized or are_constant(panel)),
         sized=sized,
         in_bytes=sized and (query.x == BYTES or have_unit(texts)),
+        reason=reason,
     )
-    if reason := differing_kinds(kinds):
-        return replace(table, reason=reason)
-    if direction == NO_DIRECTION:
-        return replace(table, reason="it has no direction (better: none), so no way is slower")
-    return replace(table, cells=_cells(panel, query, table))
+    return table if reason else replace(table, cells=_cells(panel, query, table))
 
 
 def _cells(panel: Sequence[CaseRuns], query: RatioQuery, table: RatioTable) -> list[RatioCell]:
@@ -548,8 +543,7 @@ def constant_series(cells: Sequence[Cell], better: Better, ordered: bool = True)
     """Return the series of cells in the order of x, at least one of which can be compared. Where x
     are not ``ordered`` (words), there is no drop from one to the next."""
     known = usable(cells)
-    sign = 1 if better == "higher" else -1
-    best = max(known, key=lambda cell: sign * (cell.median or 0))
+    best = max(known, key=lambda cell: sign_of(better) * (cell.median or 0))
     related = [_related_cells(cell, best, better) for cell in cells]
     if not ordered:
         return ConstantSeries(best.x, related, _all_as_good(related), [])

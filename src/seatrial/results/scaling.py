@@ -32,6 +32,7 @@ from seatrial.results.compare import Comparison, ComparisonRow, State
 from seatrial.results.panels import (
     TableOverX,
     along,
+    by_test,
     kind_of,
     metrics_of,
     one_to_one,
@@ -47,10 +48,10 @@ from seatrial.results.scaling_cells import (
     PLAIN,
     Cell,
     are_numbers,
+    by_line,
     cells_of,
-    differing_kinds,
-    kinds_of,
     line_name,
+    metric_in,
     names_of,
     nothing_measured,
     speeds,
@@ -59,7 +60,7 @@ from seatrial.results.scaling_cells import (
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import by_label, labels_of
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns
-from seatrial.units import NO_DIRECTION, Better, better_of
+from seatrial.units import Better, better_of, sign_of
 
 PAYS = 0.5
 AXES = (*NUMBERS, CORES)
@@ -136,12 +137,12 @@ def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
     _require_names(members, query)
     having = [one for one in members if one.attribute(query.x)]
     query = with_lines(having, query)
-    tests = list(dict.fromkeys(one.test for one in having))
+    tests = by_test(having)
     lacking = without_metric(sides, query)
     tables: list[ScalingTable] = []
     alone = 0
     for test in [test for test in tests if test not in lacking] or tests:
-        of_test, single = _tables(having, test, query)
+        of_test, single = _tables(having, tests[test], query)
         tables += of_test
         alone += single
     if not tables:
@@ -156,10 +157,9 @@ def scaling(sides: Sequence[Side], query: ScalingQuery) -> list[ScalingTable]:
 
 
 def _tables(
-    members: Sequence[CaseRuns], test: str, query: ScalingQuery
+    members: Sequence[CaseRuns], cases: Sequence[CaseRuns], query: ScalingQuery
 ) -> tuple[list[ScalingTable], int]:
-    """Return the tables of a test, and how many of its cases have one x alone."""
-    cases = [one for one in members if one.test == test]
+    """Return the tables of the cases of a test, and how many of these have one x alone."""
     chosen = kind_of(cases, query.metric)
     others = {*metrics_of(cases)} - {ELAPSED[0]}
     figures = 1 if query.metric or chosen == ELAPSED else len(others)
@@ -242,8 +242,7 @@ def _nothing_varies(members: Sequence[CaseRuns], query: ScalingQuery) -> str:
 def _table(
     panel: Sequence[CaseRuns], query: ScalingQuery, follow: list[str], name: str
 ) -> ScalingTable:
-    kinds = kinds_of(panel, query.metric)
-    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    unit, direction, reason = metric_in(panel, query.metric, "so it has no speed-up")
     better = better_of(direction)
     names = names_of(panel, query.x)
     table = ScalingTable(
@@ -258,15 +257,11 @@ def _table(
         along=follow,
         names=names,
         ordered=are_numbers(names),
+        reason=reason,
     )
-    if reason := differing_kinds(kinds):
-        return replace(table, reason=reason)
-    if direction == NO_DIRECTION:
-        reason = "it has no direction (better: none), so it has no speed-up"
-        return replace(table, reason=reason)
-    groups: dict[str, list[CaseRuns]] = {}
-    for member in panel:
-        groups.setdefault(line_name(member, query.by), []).append(member)
+    if reason:
+        return table
+    groups = by_line(panel, query.by)
     if table.fixed:
         lines = [_fixed_line(by, members, table) for by, members in groups.items()]
         return replace(table, lines=lines, best=_best(lines, better))
@@ -388,8 +383,7 @@ def _best(lines: Sequence[ScalingLine], better: Better) -> Best | None:
     measured = [(line, cell) for line in lines for cell in line.cells if cell.speedup is not None]
     if not measured:
         return None
-    sign = 1 if better == "higher" else -1
-    line, top = max(measured, key=lambda pair: sign * (pair[1].median or 0))
+    line, top = max(measured, key=lambda pair: sign_of(better) * (pair[1].median or 0))
     equals = [
         (other.by, cell.x)
         for other, cell in measured

@@ -5,11 +5,12 @@ speeds(cells[0], cells[1], "higher")          # ratio, and the ends of its inter
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec import UNSET, Struct
 
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
 from seatrial.results.panels import MAX_NAMED, metrics_of
@@ -23,7 +24,7 @@ from seatrial.results.store.by_case import (
     figures_of,
     unlike,
 )
-from seatrial.units import Better, listed, number_or_size, unfit_of
+from seatrial.units import NO_DIRECTION, Better, listed, number_or_size, unfit_of
 
 
 class Cell(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
@@ -57,6 +58,11 @@ def line_name(member: CaseRuns, by: Sequence[str]) -> str:
     return ", ".join(value if name in PLAIN else f"{name}={value}" for name, value in values)
 
 
+def by_line(members: Sequence[CaseRuns], by: Sequence[str]) -> dict[str, list[CaseRuns]]:
+    """Return the cases of each line, by its name."""
+    return grouped(members, lambda member: line_name(member, by))
+
+
 def names_of(members: Sequence[CaseRuns], x: str) -> list[str]:
     """Return the values of x as they are named, if one is a word, a size with its unit, or a number
     that is not above 0, so that nothing grows with it; numbers and sizes by their value, words as
@@ -77,12 +83,13 @@ def cells_of(
 ) -> list[Cell]:
     """Return a cell for each value of x, the least first; where the values have ``names`` the x of
     a cell is the place of its name among them."""
-    groups: dict[float, list[CaseRuns]] = {}
-    for member in members:
+
+    def at(member: CaseRuns) -> float:
         text = member.attribute(x)
-        at = float(names.index(text)) if names else number_or_size(text)
-        groups.setdefault(at, []).append(member)
-    return [_cell(at, groups[at], metric) for at in sorted(groups)]
+        return float(names.index(text)) if names else number_or_size(text)
+
+    groups = grouped(members, at)
+    return [_cell(each, groups[each], metric) for each in sorted(groups)]
 
 
 def usable(cells: Sequence[Cell]) -> list[Cell]:
@@ -123,10 +130,19 @@ def kinds_of(members: Sequence[CaseRuns], metric: str) -> dict[Kind, None]:
     return dict.fromkeys(kind for one in members for kind in one.values if kind[0] == metric)
 
 
-def differing_kinds(kinds: Collection[Kind]) -> str:
-    """Return why a metric of several kinds cannot be compared; "" for one kind."""
-    said = unlike(kinds)
-    return f"{said}; nothing is compared" if said else ""
+def metric_in(
+    members: Sequence[CaseRuns], metric: str, undirected: str = ""
+) -> tuple[str, str, str]:
+    """Return the unit and the direction that cases have of a metric, and why they cannot be
+    compared; "" if they can. ``undirected`` says what follows from a metric without a direction:
+    ``so it has no speed-up``; "": nothing does."""
+    kinds = kinds_of(members, metric)
+    unit, direction = next(((kind[1], kind[2]) for kind in kinds), ("", ""))
+    if differ := unlike(kinds):
+        return unit, direction, f"{differ}; nothing is compared"
+    if undirected and direction == NO_DIRECTION:
+        return unit, direction, f"it has no direction (better: none), {undirected}"
+    return unit, direction, ""
 
 
 def nothing_measured(members: Sequence[CaseRuns], metric: str) -> str:
