@@ -26,6 +26,13 @@ def holds_of_gauges(machine: Machine) -> dict[str, float]:
     return {name: gauge.every.seconds + gauge.timeout.seconds for name, gauge in gauges}
 
 
+def _begun(starts: Sequence[int], time: int) -> int:
+    """Return the latest of the starts, which ascend, at or before a time; where none is, the
+    time."""
+    before = bisect_right(starts, time)
+    return starts[before - 1] if before else time
+
+
 def gauge_spans(history: TrialHistory, gauge: str, now: int) -> list[LevelSpan]:
     """Return the spans (ns) in which a reading of a gauge holds, each with the value: from the
     reading to the next one, but no longer than the gauge may take from one to the next. The first
@@ -38,7 +45,7 @@ def gauge_spans(history: TrialHistory, gauge: str, now: int) -> list[LevelSpan]:
     last = 0  # time of the reading before
     for (time, value), following in zip(readings, ends, strict=True):
         if value is not None:
-            begun = starts[bisect_right(starts, time) - 1] if starts and starts[0] <= time else time
+            begun = _begun(starts, time)
             is_first = last < begun and time - begun <= holds
             start = begun if is_first else time
             end = min(max(following, time), time + holds)

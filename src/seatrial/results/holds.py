@@ -114,8 +114,7 @@ class Holds:
 
     def _full(self, now: int) -> Iterator[Hold]:
         """Yield the throttles with a target that leave no room for a run of some tests."""
-        history = self._history
-        entries = history.policy.entries
+        entries = self._history.policy.entries
         for throttle in self._throttles:
             if throttle.about.target is None or not throttle.is_known(now, self._since):
                 continue
@@ -123,9 +122,7 @@ class Holds:
                 continue  # it is told as closed
             gauge, value = throttle.about.gauge, throttle.value or 0.0
             loads = declared(entries, gauge)
-            flights = (run for run in history.runs if run.in_flight and run.entry < len(loads))
-            starts = ((run.entry, run.job_started or run.script_started) for run in flights)
-            since = unseen(throttle, loads, starts)
+            since = unseen(throttle, loads, self._starts(len(loads)))
             room = throttle.about.target - value - since
             tests = [
                 entry.name
@@ -141,6 +138,12 @@ class Holds:
                     value=value,
                     high=throttle.about.target,
                 )
+
+    def _starts(self, entries: int) -> Iterator[tuple[int, int | None]]:
+        """Yield the entry and the start of each run in flight of so many entries."""
+        for run in self._history.runs:
+            if run.in_flight and run.entry < entries:
+                yield run.entry, run.job_started or run.script_started
 
     def _gauge(self, throttle: ThrottleState, since: int | None, now: int) -> Hold:
         about = throttle.about

@@ -14,7 +14,7 @@ were available; what no run had is unused.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from msgspec import Struct
 
@@ -62,23 +62,40 @@ class NodeShares(Struct, frozen=True, kw_only=True):
     passed: float = 0.0
 
 
-class _ScriptTime(Struct):
-    """Node-ns of scripts: of all runs, of those with a verdict, of those that passed."""
+class _Held:
+    """What runs had of nodes in the ``counted`` spans of time, in node-ns."""
 
-    all: int = 0
-    over: int = 0
-    passed: int = 0
+    def __init__(self, history: TrialHistory, counted: Sequence[Span]) -> None:
+        self._history = history
+        self._counted = counted
+        #: by test, with its script; without what is divided among the runs of a node
+        self.had = {case.test: 0.0 for case in history.cases}
+        #: by test, beside its script
+        self.without_script = dict(self.had)
+        #: by node, the start, end and case of runs that leave some of its cores to others
+        self.beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        #: of scripts: of all runs, of those with a verdict, of those that passed
+        self.scripts = self.over = self.passed = 0
 
-    def add(self, run: RunHistory, time: int) -> None:
-        self.all += time
-        self.over += time * run.over
-        self.passed += time * run.passed
+    def add(self, run: RunHistory, held: Span) -> None:
+        """Add a run that held its nodes for a span."""
+        history, counted = self._history, self._counted
+        test, part, script = history.test_of(run), history.part_of_node(run), run.script(held)
+        ran = _overlap(script, counted)
+        self.without_script[test] += part * (_overlap(held, counted) - ran)
+        self.scripts += run.size * ran
+        self.over += run.size * ran * run.over
+        self.passed += run.size * ran * run.passed
+        names = self._nodes_to_share(run) if ran else ()
+        for name in names:
+            self.beside[name] += [(*span, run.case) for span in _within(script, counted)]
+        if history.room or not names:
+            self.had[test] += part * ran
 
-
-def _nodes_to_share(history: TrialHistory, run: RunHistory) -> Sequence[str]:
-    """Return the nodes of a run that leaves some of their cores to others."""
-    shares = history.room or history.can_share(run.case)
-    return unfold_or_empty(run.nodes) if shares else ()
+    def _nodes_to_share(self, run: RunHistory) -> Sequence[str]:
+        """Return the nodes of a run that leaves some of their cores to others."""
+        shares = self._history.room or self._history.can_share(run.case)
+        return unfold_or_empty(run.nodes) if shares else ()
 
 
 def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShares | None:
@@ -86,27 +103,16 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
     available = timeline.total.available
     if not available:
         return None
-    counted = list(_outside(timeline.spans, whole_outages(history)))
-    had = {case.test: 0.0 for case in history.cases}
-    beside: dict[str, list[tuple[int, int, int]]] = defaultdict(list)  # node -> start, end, case
-    without_script, scripts = dict(had), _ScriptTime()
+    found = _Held(history, list(_outside(timeline.spans, whole_outages(history))))
     for run in history.runs:
-        held = run.held_nodes(now)
-        if held is None:
-            continue
-        test, part, script = history.test_of(run), history.part_of_node(run), run.script(held)
-        ran = _overlap(script, counted)
-        without_script[test] += part * (_overlap(held, counted) - ran)
-        scripts.add(run, run.size * ran)
-        names = _nodes_to_share(history, run) if ran else ()
-        for name in names:
-            beside[name] += [(*span, run.case) for span in _within(script, counted)]
-        if history.room or not names:
-            had[test] += part * ran
+        if (held := run.held_nodes(now)) is not None:
+            found.add(run, held)
+    had = found.had
     divided = dict(had) if history.room else had  # there each run has its part of the cores
-    shared = sum(_divide(history, runs, divided) for runs in beside.values())
+    shared = sum(_divide(history, runs, divided) for runs in found.beside.values())
     planned, unclaimed, fills = _planned(history, timeline)
-    _credit(had, without_script, min(timeline.total.held, available * (1 - (unclaimed or 0.0))))
+    most = min(timeline.total.held, available * (1 - (unclaimed or 0.0)))
+    _credit(had, found.without_script, most)
     tests = [
         TestShare(
             test=test,
@@ -121,9 +127,9 @@ def node_shares(history: TrialHistory, timeline: Timeline, now: int) -> NodeShar
         tests=tests,
         unclaimed=unclaimed,
         unused=max(0.0, 1 - sum(had.values()) / available),
-        occupied=scripts.all / available,
+        occupied=found.scripts / available,
         shared=shared / available,
-        passed=scripts.passed / scripts.over if scripts.over else 0.0,
+        passed=found.passed / found.over if found.over else 0.0,
     )
 
 
@@ -226,11 +232,8 @@ def _divide(history: TrialHistory, runs: list[tuple[int, int, int]], had: dict[s
     """Add the time of one node to the tests of its runs; return for how long (ns) it had several.
     Each run is its start, its end and its case."""
     runs.sort()
-    latest, overlap = 0, False
-    for start, end, _ in runs:
-        overlap |= start < latest
-        latest = max(latest, end)
-    if not overlap:
+    ends = accumulate((end for _, end, _ in runs), max)
+    if all(start >= end for end, (start, _, _) in zip(ends, runs[1:], strict=False)):
         for start, end, case in runs:
             had[history.cases[case].test] += end - start
         return 0

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -204,8 +204,8 @@ def _compilers(subject: str, sides: Sequence[list[dict[str, str]]]) -> Iterator[
     """Yield what builds of a toolchain found on each side. Nobody can say of what is not known that
     it is the same."""
     versions = [_by_name(map(versions_of, side)) for side in sides]
-    unknown = {name for side in sides for facts in side for name in not_known(facts)}
-    for name in dict.fromkeys(name for side in versions for name in side):
+    unknown = {name for facts in chain(*sides) for name in not_known(facts)}
+    for name in dict.fromkeys(chain(*versions)):
         one, other = (side.get(name, set()) for side in versions)
         what = f"{name} as builds found it"
         if one and other and name in unknown:
@@ -251,15 +251,14 @@ def _shared_tests(sides: BothSides) -> list[str]:
 def _tests(sides: BothSides) -> Iterator[Difference]:
     for name in _shared_tests(sides):
         records = [[record for _, record in side.records if name in record.tests] for side in sides]
-        yield from _test_differences(sides, name, records)
+        if all(records):
+            yield from _test_differences(sides, name, records)
 
 
 def _test_differences(
     sides: BothSides, name: str, records: Sequence[list[Record]]
 ) -> Iterator[Difference]:
     """Yield in what a test differs, by the records of either side that have it."""
-    if not all(records):
-        return
     subject = f"test {name}"
     changed = _changed([[_parts(record.tests[name]) for record in side] for side in records])
     if changed:
@@ -385,9 +384,9 @@ def input_differences(sides: BothSides) -> Iterator[Difference]:
         inputs = [_listed(side, name) for side in sides]
         if not all(inputs):
             continue
-        first = min(created for side in inputs for created, _ in side)
+        first = min(created for created, _ in chain(*inputs))
         files = [[held for _, held in side] for side in inputs]
-        for file in sorted({file for side in files for held in side for file in held}):
+        for file in sorted(set().union(*chain(*files))):
             both = [[held.get(file) for held in side] for side in files]
             yield from _input(f"test {name}", file, both, first)
 

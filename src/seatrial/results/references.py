@@ -150,10 +150,9 @@ def _pools(
                 pool_of(cases[trial.tag, samples.case], samples.metric)
     asked = [metric] if metric == ELAPSED else [pool.metric for pool in pools.values()]
     for name in dict.fromkeys(asked):
-        for one in _measured(store, wanted, name, since):
-            if _is_of(one.stage, stage):
-                case = cases[wanted[one.trial].tag, names[one.case].case]
-                pool_of(case, name).figures.append(one)
+        for one in _measured(store, wanted, name, since, stage):
+            case = cases[wanted[one.trial].tag, names[one.case].case]
+            pool_of(case, name).figures.append(one)
     return pools.values()
 
 
@@ -163,13 +162,14 @@ def _is_of(own: str, stage: Stage) -> bool:
 
 
 def _measured(
-    store: Store, wanted: dict[int, TrialRow], name: str, since: int
+    store: Store, wanted: dict[int, TrialRow], name: str, since: int, stage: Stage
 ) -> Iterable[Measured]:
+    filters = Filters(rehearsed=True, since=since)
     if len(wanted) == 1:
         (trial,) = wanted.values()
-        return series.measured(store, name, Filters(trial=trial.path, since=since))
-    found = series.measured(store, name, Filters(rehearsed=True, since=since))
-    return [one for one in found if one.trial in wanted]
+        filters = Filters(trial=trial.path, since=since)
+    found = series.measured(store, name, filters)
+    return [one for one in found if one.trial in wanted and _is_of(one.stage, stage)]
 
 
 def _reference(

@@ -133,15 +133,18 @@ def _check(wanted: ScoreFile, location: Location) -> None:
     if kind not in ("ssp", "ssi") and len(wanted.parts) > 1:
         location.fault(f"{kind} has one part, not {len(wanted.parts)}", "parts")
     for name in wanted.parts:
-        part = location.inside("parts", name)
-        _check_keys(kind, part, _PART_OF)
-        for key in _NEEDED.get(kind, ()):
-            if not part.given(key):
-                part.fault(f"is missing; {kind} needs it", key)
+        _check_part(kind, location.inside("parts", name))
     names = [each.phase for each in wanted.phases]
     for i, phase in enumerate(wanted.phases):
         if phase.phase in names[:i]:
             location.fault(f"{phase.phase!r} is there twice", "phases", i, "phase")
+
+
+def _check_part(kind: str, location: Location) -> None:
+    _check_keys(kind, location, _PART_OF)
+    for key in _NEEDED.get(kind, ()):
+        if not location.given(key):
+            location.fault(f"is missing; {kind} needs it", key)
 
 
 def _check_keys(kind: str, location: Location, kinds_of: Mapping[str, Sequence[str]]) -> None:

@@ -9,7 +9,7 @@ answer where one is named, or with the condition `rehearsed=yes`, which leaves o
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.grouping import grouped
 from seatrial.model.identifiers import case_name
 from seatrial.model.parameters import is_like, is_pattern
 from seatrial.results.node_facts import kinds_in_words
@@ -162,19 +163,28 @@ def _fitting(
     labels = _labels(selection, trials, known)
     if labels.wanted:
         members = [one for one in members if one.trial in labels.trials]
+    elsewhere = (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO, *labels.wanted)
     matches = [
         _match(selection, name, value, known)
         for name, value in selection.conditions.items()
-        if name not in (*_TRIAL_KEYS, "since", "until", *_YES_OR_NO, *labels.wanted)
+        if name not in elsewhere
     ]
-    if machine := selection.conditions.get("machine", ""):
-        matches.append(lambda one: not one.given or fnmatchcase(one.machine, machine))
-    if tests:
-        matches.append(lambda one: any(is_like(one.test, pattern) for pattern in tests))
+    matches += [_of_machine(selection.conditions.get("machine", "*")), _of_tests(tests)]
     kept = [one for one in members if all(match(one) for match in matches)]
     if not kept:
         raise UsageError(f"{selection.text}: no case of it fits; {_what_there_is(members)}")
     return kept
+
+
+def _of_machine(pattern: str) -> Callable[[CaseRuns], bool]:
+    """Return what tells whether a case is of a machine: trials of given figures have cases of
+    several."""
+    return lambda one: not one.given or fnmatchcase(one.machine, pattern)
+
+
+def _of_tests(patterns: Sequence[str]) -> Callable[[CaseRuns], bool]:
+    """Return what tells whether a case is of one of these tests; of any where there are none."""
+    return lambda one: not patterns or any(is_like(one.test, each) for each in patterns)
 
 
 def _members(store: Store, selection: SideSelection, trials: Sequence[TrialRow]) -> list[CaseRuns]:
@@ -412,11 +422,12 @@ def _groups(
     side: Side, crossed: Sequence[str], apart: Apart, each_node: bool
 ) -> dict[Key, list[CaseRuns]]:
     """Return the cases that are one row together, where a run of them is over."""
-    groups: dict[Key, list[CaseRuns]] = {}
-    for case in side.cases:
-        groups.setdefault(_key(case, crossed, apart, each_node), []).append(case)
-    over = {key for key, cases in groups.items() if any(c.values or c.excluded for c in cases)}
-    return {key: cases for key, cases in groups.items() if key in over}
+    groups = grouped(side.cases, lambda case: _key(case, crossed, apart, each_node))
+    return {
+        key: cases
+        for key, cases in groups.items()
+        if any(case.values or case.excluded for case in cases)
+    }
 
 
 def _name(
@@ -431,14 +442,18 @@ def _name(
     return name, bound
 
 
+def _listed(names: Set[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
 def _nothing_shared(first: Side, second: Side, crossed: Sequence[str]) -> str:
     """Why no case is on both sides, as far as can be seen."""
-    texts = []
-    for name in (*CROSSED, "test"):
-        one, other = first.all_of(name), second.all_of(name)
-        if name not in crossed and not one & other:
-            named = (", ".join(sorted(side)) or "none" for side in (one, other))
-            texts.append(f"{name} {' and '.join(named)}")
+    named = ((name, first.all_of(name), second.all_of(name)) for name in (*CROSSED, "test"))
+    texts = [
+        f"{name} {_listed(one)} and {_listed(other)}"
+        for name, one, other in named
+        if name not in crossed and not one & other
+    ]
     reason = "; ".join(texts) or "their parameters differ; see --across"
     remedy = ""
     if several := next((s for s in (first, second) if len(s.all_of("machine")) > 1), None):

@@ -39,17 +39,22 @@ class LevelSpan(NamedTuple):
     value: float
 
 
+def _changes(intervals: Iterable[tuple[int, int, float]]) -> dict[float, dict[int, int]]:
+    """Return by weight, then by time, how many more intervals are open from then on."""
+    by_weight: dict[float, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for start, end, weight in intervals:
+        if end > start:
+            by_weight[weight][start] += 1
+            by_weight[weight][end] -= 1
+    return by_weight
+
+
 def levels(
     intervals: Iterable[tuple[int, int, float]], spans: Sequence[Span], without: Sequence[Span] = ()
 ) -> list[LevelSpan]:
     """Return the sum of the weights of the intervals that are open, over the time of the spans
     without that of others. An interval that ends when another begins makes no dip."""
-    by_weight: dict[float, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for start, end, weight in intervals:
-        if end > start:
-            changes = by_weight[weight]
-            changes[start] += 1
-            changes[end] -= 1
+    by_weight = _changes(intervals)
     clock: dict[int, int] = defaultdict(int)
     for start, end in spans:
         clock[start] += 1

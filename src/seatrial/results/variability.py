@@ -14,10 +14,12 @@ import statistics
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, outliers, suspects
 from seatrial.judge.statistics import spread as modes
@@ -295,8 +297,7 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
     """Return a question for each gauge: runs while it was high, and the others."""
     found = []
     for name, readings_of_name in sorted(readings.items()):
-        levels = {one.row: _level(one, readings_of_name) for one, _ in known}
-        means = {row: level for row, level in levels.items() if level is not None}
+        means = _means(known, readings_of_name)
         if not means:
             continue
         middle = statistics.median(means.values())
@@ -304,6 +305,13 @@ def _of_gauges(known: Sequence[Deviation], readings: Readings) -> list[Question]
         high = {row for row, level in means.items() if level > middle}
         found.append(_question("gauge", name, middle, read, high))
     return [each for each in found if each is not None]
+
+
+def _means(known: Sequence[Deviation], series: Sequence[tuple[int, float]]) -> dict[int, float]:
+    """Return what a gauge read while runs ran, by the row of the run; of those of which it is
+    known."""
+    levels = ((one.row, _level(one, series)) for one, _ in known)
+    return {row: level for row, level in levels if level is not None}
 
 
 def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
@@ -319,13 +327,10 @@ def _of_figures(known: Sequence[Deviation], figures: Figures) -> list[Question]:
 
 def _above_their_case(runs: Sequence[RunOutcome], values: Mapping[int, float]) -> set[int]:
     """Return the runs with a value above the median of their case, by row."""
-    cases: dict[tuple[str, ...], list[int]] = {}
-    for one in runs:
-        cases.setdefault(one.case_key, []).append(one.row)
     high: set[int] = set()
-    for rows in cases.values():
-        middle = statistics.median(values[row] for row in rows)
-        high |= {row for row in rows if values[row] > middle}
+    for own in grouped(runs, attrgetter("case_key")).values():
+        middle = statistics.median(values[one.row] for one in own)
+        high |= {one.row for one in own if values[one.row] > middle}
     return high
 
 

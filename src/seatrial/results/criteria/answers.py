@@ -6,6 +6,7 @@ Both are asked of each test: the worst one decides, unless the criterion is ``po
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -114,10 +115,9 @@ def _of_worst(
         pool = whole if len(claimed) == len(tests) else share(claimed, TOGETHER)
         lowest = _lowest([each[test] for test in claimed])
         pool = replace(pool, reason=f"{pool.reason}{lowest}")
-        apart = [one for one in asked if one.subject not in claimed]
-        if not apart:
+        asked = [pool, *(one for one in asked if one.subject not in claimed)]
+        if len(asked) == 1:
             return [replace(pool, subject="", numbers=whole.numbers)]
-        asked = [pool, *apart]
     return _with_whole(criterion, whole, asked) if asked else [whole]
 
 
@@ -176,7 +176,7 @@ def _rate(
     """Return the rate of these runs, which are those of the tests."""
     counted = [run for run in ended if counts(run)]
     bad = [run for run in counted if not run.passed]
-    unmade = {t: n for t, n in shield.unmade.items() if n and t in tests}
+    unmade = {test: shield.unmade[test] for test in tests if shield.unmade.get(test)}
     passed = len(counted) - len(bad)
     good = float(passed) if len(tests) == 1 else math.fsum(shield.weights(counted))
     whole = len(counted) - passed + good + sum(unmade.values())
@@ -338,12 +338,7 @@ def _right(
         numbers=numbers,
         subject=subject,
     )
-    unknown = [run for run in ended if _is_unknown(run)]
-    if unknown:
-        tally = largest_listed(_tally(unknown))
-        doubt = f"{count(len(unknown), 'answer')} could not be checked: {tally}"
-        result = result.unless(doubt)
-    return unless_cancelled(view, result, ended)
+    return unless_cancelled(view, result.unless(_unchecked(ended)), ended)
 
 
 def _answers_in_words(
@@ -355,6 +350,15 @@ def _answers_in_words(
     if not wrong:
         return f"all of {answers} were right"
     return f"{len(wrong)} of {answers} were wrong: {_of_tests(view, wrong)}"
+
+
+def _unchecked(ended: Sequence[RunHistory]) -> str:
+    """Return how many answers could not be checked, in words; "" if all could."""
+    unknown = [run for run in ended if _is_unknown(run)]
+    if not unknown:
+        return ""
+    tally = largest_listed(_tally(unknown))
+    return f"{count(len(unknown), 'answer')} could not be checked: {tally}"
 
 
 def _is_unknown(run: RunHistory) -> bool:
@@ -440,7 +444,7 @@ def on_nodes(view: TrialView, counted: Sequence[RunHistory], bad: Sequence[RunHi
     bits = view.history.bits
     if len(bad) < MIN_BAD or len(bits.names) < 2 or len(bad) == len(counted):
         return ""
-    times = Counter(name for run in bad for name in bits.names_in(bits.of(run.nodes)))
+    times = Counter(chain.from_iterable(bits.names_in(bits.of(run.nodes)) for run in bad))
     most = max(times.values(), default=0)
     if most < max(MIN_BAD, MOST * len(bad)):
         return ""

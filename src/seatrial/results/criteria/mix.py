@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.escaping import plain_line
+from seatrial.grouping import grouped
 from seatrial.model.codes import KNOWN, code_of
 from seatrial.model.identifiers import bindings_text
 from seatrial.model.plan import Criterion
@@ -263,20 +264,28 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     state: State = "undecided"
     if view.over:
         state = "not met" if bad else "met"
-    numbers: Numbers = {"tests": len(found), "at fault": len(bad)}
-    if known := sum(run.code == KNOWN.number for run in view.runs(criterion)):
-        numbers["known"] = known
     first = Result(
         criterion=criterion.criterion,
         label=label(criterion),
         state=state,
         value=float(len(found) - len(bad)),
-        bound=f"all {len(found)}" if len(found) > 1 else "a right answer",
+        bound="a right answer",
         n=right,
-        numbers=numbers,
+        numbers=_counts(view, criterion, found),
         reason=_in_words(view, bad, right, len(found)),
     )
-    return [first, *(_subject(criterion, state, one) for one in bad if len(found) > 1)]
+    if len(found) == 1:
+        return [first]
+    whole = replace(first, bound=f"all {len(found)}")
+    return [whole, *(_subject(criterion, state, one) for one in bad)]
+
+
+def _counts(view: TrialView, criterion: Criterion, found: Sequence[TestOutcome]) -> Numbers:
+    """Return how many tests there are, how many are at fault, and the known failures, if any."""
+    numbers: Numbers = {"tests": len(found), "at fault": sum(bool(one.fault) for one in found)}
+    if known := sum(run.code == KNOWN.number for run in view.runs(criterion)):
+        numbers["known"] = known
+    return numbers
 
 
 def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int, tests: int) -> str:
@@ -308,31 +317,22 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
     """Yield the tests with their toolchains."""
     history = view.history
     wanted = set(view.tests(criterion))
-    cases: dict[_TestKey, list[Case]] = {}
-    for _, case in view.cases():
-        if case.test in wanted:
-            cases.setdefault(_test_key(case), []).append(case)
-    runs: dict[_TestKey, list[RunHistory]] = {key: [] for key in cases}
-    for run in view.runs(criterion):
-        runs[_test_key(history.cases[run.case])].append(run)
+    cases = grouped((case for _, case in view.cases() if case.test in wanted), _test_key)
+    runs = grouped(view.runs(criterion), lambda run: _test_key(history.cases[run.case]))
     toolchains = Counter(test for test, _ in set(map(_test_key, history.cases)))
     gaps = only_fill_gaps(history)
     stages = _stages(view, criterion)
     for key, some in cases.items():
         test, toolchain = key
-        fault = _fault(view, test, some, runs[key])
+        own = runs.get(key, [])
+        fault = _fault(view, test, some, own, stages[key])
         if fault == NEVER_RAN and test in gaps:
             continue
-        fault = fault or _fault_of_stages(view, stages[key], runs[key])
-        fault = fault or _fault_of_cases(view, some, runs[key])
         name = f"{test}@{toolchain}" if toolchains[test] > 1 else test
-        yield TestOutcome(name, sum(run.right for run in runs[key]), fault)
+        yield TestOutcome(name, sum(run.right for run in own), fault)
 
 
-_TestKey = tuple[str, str]  # a test and a toolchain
-
-
-def _test_key(case: Case) -> _TestKey:
+def _test_key(case: Case) -> tuple[str, str]:
     return case.test, case.toolchain
 
 
@@ -342,7 +342,7 @@ def _stages(view: TrialView, criterion: Criterion) -> dict[tuple[str, str], set[
     policy, asked = view.history.policy, view.stages_of(criterion)
     found: dict[tuple[str, str], set[Stage]] = {}
     for number, case in view.cases():
-        wanted = found.setdefault((case.test, case.toolchain), set())
+        wanted = found.setdefault(_test_key(case), set())
         if asked and not case.only_builds:
             entry = policy.entries[policy.entry_of[number]]
             wanted |= {stage for stage in asked if getattr(entry, stage)}
@@ -388,12 +388,15 @@ def _never_built(view: TrialView, cases: Sequence[Case]) -> str:
     return f"was never built: {plain_line(last)[:LONGEST_CAUSE]}"
 
 
-def _fault(view: TrialView, test: str, cases: list[Case], runs: list[RunHistory]) -> str:
+def _fault(
+    view: TrialView, test: str, cases: list[Case], runs: list[RunHistory], stages: Set[Stage]
+) -> str:
+    """Return what is wrong with a test and a toolchain; "" if nothing is."""
     history = view.history
     if test in history.stopped:
         return f"was stopped: {history.stopped[test] or 'no reason was given'}"
     if any(run.right for run in runs):
-        return ""
+        return _fault_of_stages(view, stages, runs) or _fault_of_cases(view, cases, runs)
     return _never_built(view, cases) or _never_right(view, runs)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from seatrial.results.criteria.view import (
 )
 from seatrial.results.node_hours import losses, sentence, sharing
 from seatrial.results.outages import outages_of, outside
+from seatrial.results.trial_history import RunHistory
 from seatrial.results.utilisation import (
     USES,
     LevelSpan,
@@ -68,12 +69,7 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
     if criterion.tests:
         total = view.utilisation.total_of(frozenset(tests))
     value = total.accepted / total.available if total.available else None
-    numbers: Numbers = {"available node-hours": whole_use.available / HOUR_NS}
-    numbers |= {
-        f"{use} node-hours": node_ns / HOUR_NS
-        for use in USES
-        if (node_ns := getattr(whole_use, use)) or use == "accepted"
-    }
+    numbers = _hours_of_uses(whole_use)
     numbers["accepted node-hours"] = total.accepted / HOUR_NS
     whole = available_in_all(view.history, view.now)
     reach = (0.0, 1.0)
@@ -91,6 +87,16 @@ def utilisation(view: TrialView, criterion: Criterion) -> list[Result]:
         reason = _used(view, criterion, total, is_missed and bool(largest))
     n = sum(run.passed and view.history.test_of(run) in tests for run in view.history.runs)
     return [decided(view, criterion, value, reason, n=n, reach=reach, numbers=numbers)]
+
+
+def _hours_of_uses(total: Use) -> Numbers:
+    """Return the node-hours that were available, and those of each use that had some."""
+    numbers: Numbers = {"available node-hours": total.available / HOUR_NS}
+    for use in USES:
+        node_ns = getattr(total, use)
+        if node_ns or use == "accepted":
+            numbers[f"{use} node-hours"] = node_ns / HOUR_NS
+    return numbers
 
 
 def _used(view: TrialView, criterion: Criterion, total: Use, is_missed: bool) -> str:
@@ -270,27 +276,32 @@ def jobs_in_flight(view: TrialView, criterion: Criterion) -> list[Result]:
     ran: not met, value 14. Had 14 run for a second only, it would be met.
     """
     bounds = bounds_of(criterion)
-    history = view.history
-    found = in_flight(history, view.now, view.tests(criterion))
-    if not history.duration and history.over:
-        found = _to_last_start(view, criterion, found)
+    found = in_flight(view.history, view.now, view.tests(criterion))
+    found = _to_last_start(view, criterion, found)
     found, fewer = _as_planned(view, criterion, bounds.least, found)
     n = sum(run.held_nodes(view.now) is not None for run in view.runs(criterion))
-    largest = max((level.value for level in found), default=None)
-    reason = "no run has started"
+    reached = [i for i, level in enumerate(found) if level.value >= (bounds.least or 0.0)]
+    if bounds.least is None or not reached:
+        return [_largest(view, criterion, bounds, found, n)]
+    return [_held(view, criterion, bounds, found[reached[0] :], n, fewer)]
+
+
+def _largest(
+    view: TrialView, criterion: Criterion, bounds: Bounds, found: Sequence[LevelSpan], n: int
+) -> Result:
+    """Return the result of the largest number of runs in flight, where that is what is asked for,
+    or it is less than what is."""
+    largest = max((level.value for level in found), default=0.0)
+    value: float | None = largest
+    lowest: float | None = 0.0  # of what is still possible
+    reason = f"never more than {largest:.0f} ran"
     if bounds.least is None:
-        if largest is not None:
-            reason = f"at most {largest:.0f} ran at a time"
-        return [
-            decided(view, criterion, largest, reason, n=n, bounds=bounds, reach=(largest, None))
-        ]
-    if largest is None or largest < bounds.least:
-        if largest is not None:
-            reason = f"never more than {largest:.0f} ran"
-        value = largest or 0.0
-        return [decided(view, criterion, value, reason, n=n, bounds=bounds, reach=(0.0, None))]
-    first = next(i for i, level in enumerate(found) if level.value >= bounds.least)
-    return [_held(view, criterion, bounds, found[first:], n, fewer)]
+        value = lowest = largest if found else None
+        reason = f"at most {largest:.0f} ran at a time"
+    if not found:
+        reason = "no run has started"
+    reach = (lowest, None)
+    return decided(view, criterion, value, reason, n=n, bounds=bounds, reach=reach)
 
 
 def _held(
@@ -342,11 +353,12 @@ def _as_planned(
     missing = [least - max(kept, 0) if kept < least <= planned[0] else 0 for kept in planned]
     if not any(missing):
         return found, ""
-    ends = [*(span.start for span in spans[1:]), view.now]
-    added = list(zip((span.start for span in spans), ends, missing, strict=True))
-    fewer = [(span, kept) for span, kept in zip(spans, planned, strict=True) if kept < least]
+    starts = [span.start for span in spans]
+    added = list(zip(starts, [*starts[1:], view.now], missing, strict=True))
     note = ", ".join(
-        f"{kept} from {show_seconds(view.history.clock(span.start))} on" for span, kept in fewer
+        f"{kept} from {show_seconds(view.history.clock(start))} on"
+        for start, kept in zip(starts, planned, strict=True)
+        if kept < least
     )
     return list(_raised(found, added)), f"; the changed plan kept fewer: {note}"
 
@@ -375,6 +387,10 @@ def _kept_by(view: TrialView, criterion: Criterion, policy: Policy) -> int:
 def _to_last_start(
     view: TrialView, criterion: Criterion, found: list[LevelSpan]
 ) -> list[LevelSpan]:
+    """Return the levels; of a trial that is over and had no duration, those until its last
+    start."""
+    if view.history.duration or not view.history.over:
+        return found
     starts = [held[0] for run in view.runs(criterion) if (held := run.held_nodes(view.now))]
     last = max(starts, default=0)
     cut = [level._replace(end=min(level.end, last)) for level in found if level.start < last]
@@ -420,17 +436,23 @@ def findings(view: TrialView, criterion: Criterion) -> list[Result]:
     )
 
 
+def _by_rule(runs: Iterable[RunHistory]) -> Counter[str]:
+    """Return how many findings of each rule runs have."""
+    of_rule: Counter[str] = Counter()
+    for run in runs:
+        for name, figure in (run.figures or {}).items():
+            if name.startswith(PREFIX):
+                of_rule[name.removeprefix(PREFIX)] += int(figure.value)
+    return of_rule
+
+
 def _of_case(view: TrialView, criterion: Criterion, group: NodeCases) -> Result | None:
     runs = group.right(FINDINGS)
     if not runs:
         return None
     latest = {run.case: run for run, _ in runs}
     value = sum({run.case: value for run, value in runs}.values())
-    of_rule: Counter[str] = Counter()
-    for run in latest.values():
-        for name, figure in (run.figures or {}).items():
-            if name.startswith(PREFIX):
-                of_rule[name.removeprefix(PREFIX)] += int(figure.value)
+    of_rule = _by_rule(latest.values())
     most = sorted(of_rule.items(), key=lambda item: -item[1])[:MAX_TOLD]
     parts = ", ".join(f"{name} on {count(value, 'node')}" for name, value in most)
     numbers: Numbers = {**of_rule}

@@ -6,12 +6,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 from statistics import fmean, median
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial import units
+from seatrial.grouping import grouped
 from seatrial.judge import references as refs
 from seatrial.judge.statistics.spread import MAD_TO_SIGMA
 from seatrial.model.codes import code_of
@@ -61,32 +63,30 @@ def variability(view: TrialView, criterion: Criterion) -> list[Result]:
 
     Example: 1.0, 1.1, 0.9 and 1.3 h: mean 1.075, s 0.171: 15.9 %; robust 14.1 %.
     """
-    by_test: dict[str, list[list[float]]] = {test: [] for test in view.tests(criterion)}
-    doubts: dict[str, str] = {}
-    for group in view.groups(criterion):
-        times = [run.elapsed for run in group.runs if run.right]
-        known = sorted(t for t in times if t is not None and t > 0)
-        by_test[group.case.test].append(known)
-        doubt = group.silent(view.history, ELAPSED)
-        if lost := len(times) - len(known):
-            doubt = f"the time of {units.count(lost, 'run')} is not known"
-        doubts[group.case.test] = doubts.get(group.case.test, "") or doubt
+    by_test = grouped(view.groups(criterion), lambda group: group.case.test)
     results = [
-        _of_test(view, criterion, test, series, doubts.get(test, ""))
-        for test, series in by_test.items()
+        _of_test(view, criterion, test, by_test.get(test, [])) for test in view.tests(criterion)
     ]
     return with_worst(results, lambda one: one.value or 0.0)
 
 
+def _times(view: TrialView, group: NodeCases) -> tuple[list[float], str]:
+    """Return the times of the right runs of a case, sorted, and why they may not be all of them; ""
+    if they are."""
+    times = [run.elapsed for run in group.runs if run.right]
+    known = sorted(time for time in times if time is not None and time > 0)
+    if lost := len(times) - len(known):
+        return known, f"the time of {units.count(lost, 'run')} is not known"
+    return known, group.silent(view.history, ELAPSED)
+
+
 def _of_test(
-    view: TrialView,
-    criterion: Criterion,
-    test: str,
-    series: Sequence[Sequence[float]],
-    doubt: str,
+    view: TrialView, criterion: Criterion, test: str, groups: Sequence[NodeCases]
 ) -> Result:
-    """Return the variability of a test by the times of each of its cases. ``doubt``: why it may be
-    another."""
+    """Return the variability of a test by the times of each of its cases."""
+    found = [_times(view, group) for group in groups]
+    series = [times for times, _ in found]
+    doubt = next((doubt for _, doubt in found if doubt), "")
     enough = [times for times in series if len(times) >= MIN_RUNS]
     n = sum(map(len, enough))
     numbers = _spread(enough) if enough else {}
@@ -416,10 +416,7 @@ def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, wav
 
 def _pairs(group: NodeCases, metric: str) -> Iterator[SlowdownPair]:
     """Return what is compared, case by case, and in which direction it improves."""
-    by_case: dict[int, list[RunHistory]] = {}
-    for run in group.runs:
-        by_case.setdefault(run.case, []).append(run)
-    for runs in by_case.values():
+    for runs in grouped(group.runs, attrgetter("case")).values():
         alone = _values([run for run in runs if run.stage == "alone"], metric)
         waves = [_values(wave, metric) for wave in waves_of(runs)]
         yield SlowdownPair(alone, [wave for wave in waves if wave], _better(runs, metric))
@@ -544,10 +541,11 @@ def within_expected(view: TrialView, criterion: Criterion) -> list[Result]:
     Example: 100 runs, median 70 min: 96 took at most 73.5 min, 3 took longer, 1 reached its
     walltime: 96 %. ``within: 5%, at_least: 99%`` is not met.
     """
-    by_test: dict[str, list[NodeCases]] = {test: [] for test in view.tests(criterion)}
-    for group in view.groups(criterion):
-        by_test[group.case.test].append(group)
-    results = [_within_of_test(view, criterion, test, groups) for test, groups in by_test.items()]
+    by_test = grouped(view.groups(criterion), lambda group: group.case.test)
+    results = [
+        _within_of_test(view, criterion, test, by_test.get(test, []))
+        for test in view.tests(criterion)
+    ]
     return with_worst(results, lambda one: -(one.value or 0.0))
 
 
@@ -574,13 +572,18 @@ def _within_of_test(
         reach=(0.0, 1.0 - (JUST_LESS if _lost(criterion, found) else 0)),
         numbers=numbers,
     )
+    for doubt in _doubts_within(found):
+        result = result.unless(doubt)
+    return unless_cancelled(view, result, list(chain.from_iterable(one.runs for one in groups)))
+
+
+def _doubts_within(found: CountedRuns) -> Iterator[str]:
+    """Yield why a share that is within what is expected may be another."""
     if found.few:
         few = f"fewer than {MIN_RUNS_WITHIN} right runs"
-        result = result.unless(f"the median of {found.few[0]} is of {few}")
+        yield f"the median of {found.few[0]} is of {few}"
     if found.none:
-        result = result.unless(f"no run of {', '.join(found.none[:MAX_NAMED])} counts")
-    ended = [run for group in groups for run in group.runs if run.over]
-    return unless_cancelled(view, result, ended)
+        yield f"no run of {', '.join(found.none[:MAX_NAMED])} counts"
 
 
 def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases]) -> CountedRuns:
@@ -605,14 +608,21 @@ def _expected(
     view: TrialView, criterion: Criterion, group: NodeCases, runs: Sequence[RunHistory]
 ) -> ExpectedFigure | None:
     """Return what is expected of the runs of a case; None if it has no right run with a figure."""
-    metric, case = criterion.metric or ELAPSED, group.case
+    metric = criterion.metric or ELAPSED
     figures = [figure for run in runs if run.right and (figure := run.figure(metric))]
     kinds = sorted({figure.unit for figure in figures})
     if len(kinds) > 1:
         raise ValueError(f"{metric} of {group.name} is in several units: {' and '.join(kinds)}")
-    of = f"{metric} of {group.name}"
     if criterion.of == "median":
-        return _expected_median(figures, of)
+        return _expected_median(figures, f"{metric} of {group.name}")
+    return _expected_by_reference(view, group, metric, kinds)
+
+
+def _expected_by_reference(
+    view: TrialView, group: NodeCases, metric: str, units_of_runs: Sequence[str]
+) -> ExpectedFigure:
+    """Return what the reference of a case expects, in the unit of its runs, if these have one."""
+    case, of = group.case, f"{metric} of {group.name}"
     reference = refs.matching(
         view.references, case.test, metric, case.parameters, case.toolchain, group.stage
     )
@@ -620,9 +630,9 @@ def _expected(
         raise ValueError(f"there is no reference for {of}")
     if not reference.value:
         raise ValueError(f"the reference for {of} has bounds and no value")
-    alike = refs.in_unit(reference, kinds[0]) if kinds else reference
+    alike = refs.in_unit(reference, units_of_runs[0]) if units_of_runs else reference
     if alike is None or alike.value is None:
-        raise ValueError(f"{of} is in {kinds[0]}, but its reference in {reference.unit}")
+        raise ValueError(f"{of} is in {units_of_runs[0]}, but its reference in {reference.unit}")
     return ExpectedFigure(alike.value, alike.unit)
 
 

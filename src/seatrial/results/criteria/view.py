@@ -587,7 +587,18 @@ def waived(
     left_out = _left_out(view, covering)
     if not left_out:
         return results
-    rest = view.without(left_out)
+    return _waived_in_part(criterion, results, view.without(left_out), covering, compute)
+
+
+def _waived_in_part(
+    criterion: Criterion,
+    results: Sequence[Result],
+    rest: TrialView,
+    covering: Sequence[Waiver],
+    compute: Compute,
+) -> list[Result]:
+    """Return the results of a criterion with waivers in part; ``rest`` is the view without the runs
+    that these cover."""
     tests = rest.tests(criterion)
     reduced = compute(rest, criterion) if tests else []
     of_rest = {one.subject: one for one in reduced}
