@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.model.machine import NetworkModel
+from seatrial.model.machine import Bandwidth, NetworkModel
 from seatrial.model.machine_topology import TopologyFault, made
 from seatrial.model.node_set import unfold
 from seatrial.model.topology import (
@@ -42,7 +42,7 @@ def daint(*, roles: bool = False) -> Topology:
         order=["row", "cabinet", "chassis", "router", "node"],
         levels=[{"router": 4}, {"chassis": 64}, {"group": 384}],
         ports=240,
-        links={"system": "4.7GB/s"},
+        links={"system": Bandwidth("4.7GB/s")},
         roles={"lnet": ROUTERS, "login": "c3-0c0s4n0"} if roles else {},
     )
     return made(told, names, ["oss01", "c99-0c0s0n9"] if roles else [])
@@ -149,7 +149,10 @@ def test_the_torus_of_hopper() -> None:
 
 def test_a_torus_by_names_and_a_ring_of_two() -> None:
     told = NetworkModel(
-        kind="torus", axes={"x": 2, "y": 3}, names="t{y}.{x}n{n}", links={"x": "1GB/s", "y": 1}
+        kind="torus",
+        axes={"x": 2, "y": 3},
+        names="t{y}.{x}n{n}",
+        links={"x": Bandwidth("1GB/s"), "y": Bandwidth(1)},
     )
     names = ["t0.0n0", "t0.0n1", "t2.1n0", "t1.0n0"]
     topology = made(told, names)

@@ -119,23 +119,29 @@ def faults_of_ratios(test: Test) -> Iterator[tuple[str, str]]:
     only a run tells, such as the units of an output format, is judged then."""
     units = _units(test)
     for name, metric in test.metrics.items():
-        if not isinstance(metric, Metric) or not (metric.of or metric.over):
-            continue
-        at = f"metrics.{name}"
-        if metric.find:
-            yield f"{at}.find", "a metric is found, or is a ratio: give `find`, or `of` and `over`"
-        others = {"in": metric.in_file != "stdout", "reduce": metric.reduce is not None}
-        others["size_limit"] = metric.size_limit is not None
-        for key in [key for key, given in others.items() if given]:
-            yield f"{at}.{key}", "is of metrics that are found; a ratio has `of` and `over`"
-        if metric.unit not in SHARE_UNITS:
-            yield f"{at}.unit", f"{metric.unit} is no unit of a ratio; write 1 or %"
-        for key, asked in (("of", metric.of), ("over", metric.over)):
-            if fault := _fault_of_name(test, asked):
-                yield f"{at}.{key}", fault
-        first, second = units.get(metric.of), units.get(metric.over)
-        if first and second and converted(1, first, second) is None:
-            yield f"{at}.over", _unlike(metric.of, first, metric.over, second)
+        if isinstance(metric, Metric) and (metric.of or metric.over):
+            for key, message in _faults_of_ratio(test, metric, units):
+                yield f"metrics.{name}.{key}", message
+
+
+def _faults_of_ratio(
+    test: Test, metric: Metric, units: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the faults of one ratio: a key of the metric, and a message."""
+    if metric.find:
+        yield "find", "a metric is found, or is a ratio: give `find`, or `of` and `over`"
+    others = {"in": metric.in_file != "stdout", "reduce": metric.reduce is not None}
+    others["size_limit"] = metric.size_limit is not None
+    for key in [key for key, given in others.items() if given]:
+        yield key, "is of metrics that are found; a ratio has `of` and `over`"
+    if metric.unit not in SHARE_UNITS:
+        yield "unit", f"{metric.unit} is no unit of a ratio; write 1 or %"
+    for key, asked in (("of", metric.of), ("over", metric.over)):
+        if fault := _fault_of_name(test, asked):
+            yield key, fault
+    first, second = units.get(metric.of), units.get(metric.over)
+    if first and second and converted(1, first, second) is None:
+        yield "over", _unlike(metric.of, first, metric.over, second)
 
 
 def _units(test: Test) -> dict[str, str]:

@@ -6,7 +6,6 @@ read_files([Path("rules/frost.yaml")])[0].rules
 
 import re
 from collections.abc import Collection, Iterable, Sequence, Set
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,6 +14,7 @@ from seatrial.model.documents import Faults, Location, YamlNode, decode, decode_
 from seatrial.model.expressions import Expression, ExpressionError, Names, Value, compile_expression
 from seatrial.model.failures import LogRule, check_log_rules
 from seatrial.model.file_model import FileModel, Scalar, doc
+from seatrial.model.moments import DayOrNone
 from seatrial.model.node_set import NodeSetOrNone
 from seatrial.model.test import Test
 
@@ -124,7 +124,9 @@ class RuleWaiver(FileModel, frozen=True):
     rules: Annotated[list[str], doc("names or patterns of rules")]
     reason: Annotated[str, doc("why they do not count")]
     nodes: Annotated[NodeSetOrNone, doc("node set; default: all")] = ""
-    until: Annotated[str, doc("the last day on which they do not count: 2026-05-01 (UTC)")] = ""
+    until: Annotated[
+        DayOrNone, doc("the last day on which they do not count: 2026-05-01 (UTC)")
+    ] = ""
 
 
 class RuleFile(FileModel, frozen=True):
@@ -229,8 +231,6 @@ def _waivers_of(node: YamlNode) -> tuple[list[RuleWaiver], list[str]]:
     for entry in _entries(node, "waivers"):
         faults = Faults()
         waiver = decode_partly(entry, RuleWaiver, faults)
-        if waiver is not None and not faults.of_shape:
-            _check_waiver(waiver, Location(entry, faults, faults.faulty))
         if waiver is not None and not faults.found:
             waivers.append(waiver)
         told += faults.texts
@@ -311,12 +311,17 @@ def _check(rule: Rule, at: Location) -> None:
     kinds = [name for name in _KINDS if getattr(rule, name)]
     if len(kinds) != 1:
         at.fault("give one of holds, alike, unique, complete and apart")
-    if rule.as_role and not rule.alike:
-        at.fault("is about alike; give alike", "as_role")
     if patterns := sorted(filter(is_pattern, _names(rule.where, "where", at) or ())):
         at.fault(f"{patterns[0]} is a pattern; it may stand in holds alone", "where")
     if (names := _names(rule.holds, "holds", at)) is not None:
         _check_holds(rule, names, at)
+    _check_companions(rule, at)
+
+
+def _check_companions(rule: Rule, at: Location) -> None:
+    """Check the keys that belong to one kind of rule."""
+    if rule.as_role and not rule.alike:
+        at.fault("is about alike; give alike", "as_role")
     if len(rule.apart) == 1:
         at.fault(f"{rule.apart[0]} alone; give two roles or more", "apart")
     if rule.apart and rule.drain:
@@ -346,13 +351,6 @@ def _names(text: str, key: str, at: Location) -> Set[str] | None:
 def _check_file(file: RuleFile, at: Location) -> None:
     for i, rule in enumerate(file.rules):
         _check(rule, at.inside("rules", i))
-    for i, waiver in enumerate(file.waivers):
-        _check_waiver(waiver, at.inside("waivers", i))
-
-
-def _check_waiver(waiver: RuleWaiver, at: Location) -> None:
-    if waiver.until:
-        at.parsed(date.fromisoformat, waiver.until, "until")
 
 
 # ---- node metrics --------------------------------------------------------------------------------

@@ -33,10 +33,13 @@ def measure(test: Test, folder: Path) -> Measured:
     """Return the figures of the run in ``folder``, in the order of the test, and a finding for each
     that is missing; one with the code PASS is a notice. Ratios are not among them: they follow.
     Raises nothing, whatever the job wrote."""
-    written = {name: each for name, each in test.metrics.items() if isinstance(each, Metric)}
-    named = {name: each for name, each in written.items() if not each.of}
-    others = [(name, each) for name, each in test.metrics.items() if not isinstance(each, Metric)]
-    parts = [_of_other(name, each, test, folder) for name, each in others]
+    named: dict[str, Metric] = {}
+    parts: list[Measured] = []
+    for name, each in test.metrics.items():
+        if not isinstance(each, Metric):
+            parts.append(_of_other(name, each, test, folder))
+        elif not each.of:
+            named[name] = each
     parts.append(_searched(named, folder))
     kept, doubted = _kept([figure for figures, _ in parts for figure in figures])
     return kept, [*(finding for _, missing in parts for finding in missing), *doubted]

@@ -367,14 +367,20 @@ def _not_within(places: Sequence[ThreadPlace], asked: AskedShape, where: str) ->
 # ---- on which CPUs -------------------------------------------------------------------------
 
 
+def _used(places: Sequence[ThreadPlace]) -> dict[int, set[int]]:
+    """Return by rank the CPUs that its threads may use, or were on."""
+    used: dict[int, set[int]] = defaultdict(set)
+    for place in places:
+        used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
+    return used
+
+
 def _elsewhere(
     places: Sequence[ThreadPlace], asked: AskedShape, given: Cpus | None, where: str
 ) -> PlacementJudgement:
     """Return the first rank of a node that may use, or was on, CPUs that its launcher did not ask
     for. ``given``: the CPUs that the job was given there, None if they are not known."""
-    used: dict[int, set[int]] = defaultdict(set)
-    for place in places:
-        used[place.rank] |= place.allowed or (set() if place.cpu is None else {place.cpu})
+    used = _used(places)
     wanted = _wanted(sorted(used), asked)
     beyond = [rank for rank, cpus in wanted.items() if given is not None and not cpus <= given]
     if given is not None and beyond:

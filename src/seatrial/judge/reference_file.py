@@ -105,13 +105,7 @@ def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
     """Return the text of a file with references put in; ``old`` may be empty. If the references are
     written one below the other, comments stay; in any other style only those at the top do. Raises
     InvalidFiles; ``path`` is used in messages only."""
-    faults = [
-        f"{path}: {entry.test} {entry.metric or entry.file}: {key}: {message}"
-        for entry in entries
-        for key, message in faults_of(entry)
-    ]
-    if faults:
-        raise InvalidFiles(faults)
+    _require_sound(entries, path)
     new = {identity(entry): entry for entry in entries}
     holds = any(line.strip() and not _is_comment(line) for line in old.splitlines())
     before = _flat(loads(old, path)) if holds else {}
@@ -121,6 +115,16 @@ def merged(old: str, entries: Sequence[Reference], path: Path) -> str:
         if text is not None and _flat(loads(text, path)) == wanted:
             return text
     return _rewritten(old, wanted)
+
+
+def _require_sound(entries: Sequence[Reference], path: Path) -> None:
+    faults = [
+        f"{path}: {entry.test} {entry.metric or entry.file}: {key}: {message}"
+        for entry in entries
+        for key, message in faults_of(entry)
+    ]
+    if faults:
+        raise InvalidFiles(faults)
 
 
 def _flat(references: References) -> dict[Identity, Reference]:

@@ -82,11 +82,17 @@ def find_by_script(
     if _NO_MEMORY.fullmatch(last_words):
         needs = f"{script.name} needs more than {show_bytes(memory)}: {last_words}"
         return Finding(codes.CHECK_ERROR, f"{needs}; see `memory_limit:`")
+    text = _words(exit_code, last_words, is_named=code is not None)
+    return Finding(code or codes.CHECK_ERROR, f"{script.name}: {text}")
+
+
+def _words(exit_code: int, last_words: str, *, is_named: bool) -> str:
+    """Return the last words of a script with how it ended; ``is_named``: whether the check says
+    what its exit code means."""
     end = f"exit code {exit_code}" if exit_code >= 0 else f"ended by signal {-exit_code}"
-    if code is None:
-        code, end = codes.CHECK_ERROR, f"{end}, which `codes:` does not name"
-    text = f"{last_words} ({end})" if last_words else end
-    return Finding(code, f"{script.name}: {text}")
+    if not is_named:
+        end += ", which `codes:` does not name"
+    return f"{last_words} ({end})" if last_words else end
 
 
 def is_judged_by_script(test: Test) -> bool:

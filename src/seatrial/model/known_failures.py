@@ -30,23 +30,18 @@ class KnownFailures:
         """Return the verdict on a run that failed of a ``cause`` ("": not known of what), with what
         is known of its case at a time (ns): the code, its reason, and why its failure is known (""
         where it is not). The reason says so, too, where it was known up to a day that is over."""
-        if not self._entries:
-            return code, reason, ""
         fitting = [each for each in self._entries if _is_of(each, case, code, cause)]
         known = next((each for each in fitting if time < end_of(each.until)), None)
         if code is codes.PASS:
             return code, reason, "" if known is None else known.reason
         if known is not None:
             text = f"{code.name}: {reason}" if reason else code.name
-            return (
-                codes.KNOWN,
-                f"{text} (known until {known.until}: {_cause(known)})",
-                known.reason,
-            )
-        if not fitting:
-            return code, reason, ""
-        over = f"was known until {fitting[0].until}, which is over: {_cause(fitting[0])}"
-        return code, f"{reason} ({over})" if reason else over, ""
+            text = f"{text} (known until {known.until}: {_cause(known)})"
+            return codes.KNOWN, text, known.reason
+        if fitting:
+            over = f"was known until {fitting[0].until}, which is over: {_cause(fitting[0])}"
+            reason = f"{reason} ({over})" if reason else over
+        return code, reason, ""
 
 
 def _cause(known: KnownFailure) -> str:

@@ -14,6 +14,7 @@ from seatrial.model.file_model import (
     FileModel,
     FolderOrNone,
     Name,
+    Quantity,
     Scalar,
     Size,
     Span,
@@ -24,6 +25,7 @@ from seatrial.model.file_model import (
 from seatrial.model.launcher_kinds import launcher_kinds
 from seatrial.model.node_set import NodeSet, NodeSetOrNone
 from seatrial.model.schedulers import BatchSettings, Slurm
+from seatrial.units import bytes_of
 
 
 class WrittenLayout(FileModel, frozen=True):
@@ -330,6 +332,20 @@ class Places(FileModel, frozen=True):
 LevelModel = str | dict[str, int | dict[str, NodeSet]]
 
 
+class Bandwidth(Quantity):
+    """A number of bytes in a second: ``5.25GB/s``."""
+
+    form = str | int
+    __slots__ = ("bytes_per_second",)
+
+    def __init__(self, written: int | str) -> None:
+        super().__init__(written)
+        try:
+            self.bytes_per_second = float(bytes_of(str(written).removesuffix("/s")))
+        except ValueError:
+            raise ValueError(f"{written!r} is no bandwidth; write e.g. 5.25GB/s") from None
+
+
 class NetworkModel(FileModel, frozen=True):
     """The network of a machine: which nodes share a switch, a router, a group."""
 
@@ -354,7 +370,7 @@ class NetworkModel(FileModel, frozen=True):
         dict[str, int], doc("of a torus: its axes and their lengths, e.g. `{x: 17, y: 8, z: 24}`")
     ] = {}
     links: Annotated[
-        dict[str, str | int],
+        dict[str, Bandwidth],
         doc(
             "bandwidth of a link in one direction, by level or axis; `system` are the links "
             "between units of the largest level"

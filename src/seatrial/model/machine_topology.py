@@ -25,7 +25,7 @@ from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import groups_of, hosts_by_role, node_names
 from seatrial.model.places import MAX_FILE_BYTES, named, places_in, switches_of
 from seatrial.model.topology import name_pattern, positions
-from seatrial.units import bytes_of, count
+from seatrial.units import count
 
 LevelOfSets = dict[str, dict[str, str]]  # the node set of each unit, by the name of the level
 ROUTER = "router"  # the first level of a torus, where the file does not name it
@@ -101,14 +101,15 @@ def with_topology(machine: "model.Machine", folder: Path) -> "model.Machine":
     if network is None or not network.file:
         return machine
     text = read_regular(folder / network.file, MAX_FILE_BYTES).decode(errors="replace")
-    names = [level for level in network.levels if isinstance(level, str)]
+    names = [level for level in network.levels if isinstance(level, str)] or [*network.axes]
     nodes = node_names(machine)
     hosts = _hosts(machine)
     if text.lstrip().startswith("{"):
-        known = [*nodes, *(host for host in hosts if host in places_in(text))]
-        levels = levels_of_places(text, names or [*network.axes], known)
+        placed = places_in(text)
+        known = [*nodes, *filter(placed.__contains__, hosts)]
+        levels = levels_of_places(text, names, known)
     else:
-        levels = levels_of_switches(text, names or [*network.axes], [*nodes, *hosts], network.by)
+        levels = levels_of_switches(text, names, [*nodes, *hosts], network.by)
     if network.kind == "torus":
         levels = [_by_coordinates(levels)]
     network = replace(network, file="", by="", levels=[*levels])
@@ -216,16 +217,21 @@ def _sources(network: "model.NetworkModel") -> None:
         raise TopologyFault("give file or names, one of them", "names")
     if network.order and not network.names:
         raise TopologyFault("is about names; give names", "order")
-    if network.kind != "torus" and not network.levels and not network.file:
-        raise TopologyFault("has no levels; write e.g. levels: [{router: 4}, {group: 64}]")
-    if network.kind == "dragonfly" and len(network.levels) < 2 and not network.file:
-        raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
+    if not network.file:
+        _check_number_of_levels(network)
     names = set[str]()
     for i, level in enumerate(network.levels):
         name = _level_name(level, i, bool(network.file))
         if name in names:
             raise TopologyFault(f"{name} is the name of two levels; choose another", "levels", i)
         names.add(name)
+
+
+def _check_number_of_levels(network: "model.NetworkModel") -> None:
+    if network.kind != "torus" and not network.levels:
+        raise TopologyFault("has no levels; write e.g. levels: [{router: 4}, {group: 64}]")
+    if network.kind == "dragonfly" and len(network.levels) < 2:
+        raise TopologyFault("a dragonfly has at least two: those of routers and groups", "levels")
 
 
 def _check_axes(network: "model.NetworkModel") -> None:
@@ -315,11 +321,7 @@ def _bandwidths(network: "model.NetworkModel", levels: Sequence[str]) -> dict[st
     for name, written in network.links.items():
         if name not in known:
             raise TopologyFault(f"{name!r} is none of {', '.join(known)}", "links", name)
-        try:
-            bandwidths[name] = float(bytes_of(str(written).removesuffix("/s")))
-        except ValueError:
-            text = f"{written!r} is no bandwidth; write e.g. 5.25GB/s"
-            raise TopologyFault(text, "links", name) from None
+        bandwidths[name] = written.bytes_per_second
     return bandwidths
 
 

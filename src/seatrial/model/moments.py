@@ -5,7 +5,7 @@ import re
 from datetime import date, datetime
 from typing import Annotated
 
-from seatrial.model.file_model import FileModel, Quantity, WrittenDuration, doc
+from seatrial.model.file_model import FileModel, Quantity, WrittenDuration, checked, doc
 from seatrial.model.node_set import NodeSetOrNone
 from seatrial.units import span_of
 
@@ -51,3 +51,7 @@ def day_of(text: str) -> None:
         date.fromisoformat(text)
     except ValueError as error:
         raise ValueError(f"{text!r} is not a date; write e.g. 2026-05-01") from error
+
+
+Day = Annotated[str, checked(day_of)]
+DayOrNone = Annotated[str, checked(lambda text: text and day_of(text))]

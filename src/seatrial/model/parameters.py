@@ -58,11 +58,8 @@ class ParameterSpace(Struct, frozen=True):
     excluded: tuple[Expression, ...]
 
     @classmethod
-    def parse(
-        cls, test: TestFile, settings: Mapping[str, list[Scalar]] | None = None
-    ) -> "ParameterSpace":
+    def parse(cls, test: TestFile, settings: Mapping[str, list[Scalar]] = {}) -> "ParameterSpace":
         """Return the space of a checked test; ``settings`` replace the values of parameters."""
-        settings = settings or {}
         sources: dict[str, Source] = {n: settings[n] for n in test.defaults if n in settings}
         for name, value in test.parameters.items():
             sources[name] = settings.get(name) or source_of(value)

@@ -31,7 +31,7 @@ from seatrial.model.file_model import (
 )
 from seatrial.model.job_options import overridden_settings
 from seatrial.model.machine import Machine, NodeGroup, SlurmOverride
-from seatrial.model.moments import TimeSpan, day_of
+from seatrial.model.moments import Day, TimeSpan
 from seatrial.model.node_set import NodeSetOrNone, fold, unfold, unfold_or_empty
 from seatrial.model.nodes import node_names
 from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
@@ -111,7 +111,7 @@ class Waiver(FileModel, frozen=True):
         Annotated[str, filled("a waiver says why, and who agreed")], doc("why it does not count")
     ]
     by: Annotated[Annotated[str, filled("a waiver says why, and who agreed")], doc("who agreed")]
-    on: Annotated[Annotated[str, checked(day_of)], doc("when: a date, 2026-05-01")]
+    on: Annotated[Day, doc("when: a date, 2026-05-01")]
     criteria: Annotated[list[str], doc("names or ids of criteria; default: all")] = []
     tests: Annotated[
         list[str], doc("names or patterns of tests whose runs do not count; default: all")

@@ -330,14 +330,20 @@ def fit(
     place = ""
     if fitting and has_partitions(machine):
         if options.partition is None:
-            first = min(fitting, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
-            options = replace(options, partition=first.partition or None)
-        wanted = machine.slurm.partition if options.partition is None else options.partition
-        kinds = [kind for kind in kinds if in_partition(machine, kind, wanted)]
+            options = replace(options, partition=_usual_partition(fitting, gpus))
+        wanted = _asked_partition(machine, options)
+        kinds = _in_asked_partition(machine, kinds, options)
         place = f" in the partition {wanted}" if wanted else ""
     such = _demand(options, gpus, cpus if min(map(cpus_of, kinds), default=cpus) < cpus else 0)
     fitting = [kind for kind in kinds if _has(kind, gpus, options.memory, cpus)]
     return Fit(sum(len(unfold(kind.names)) for kind in fitting), f"{such}{place}", options)
+
+
+def _usual_partition(kinds: Sequence[NodeGroup], gpus: int) -> str | None:
+    """Return the partition of the first of these kinds: those of the machine's own partition (None)
+    come first, then those without GPUs for which nobody asks."""
+    first = min(kinds, key=lambda kind: (kind.partition != "", kind.gpus > gpus == 0))
+    return first.partition or None
 
 
 def _demand(options: JobOptions, gpus: int, cpus: int) -> str:
@@ -355,14 +361,10 @@ def lacking(machine: Machine, features: Sequence[str], case: Case) -> str:
 def unfit_groups(machine: Machine, features: Sequence[str], case: Case) -> list[NodeGroup]:
     """Return the groups of nodes that a case cannot run on; ``features`` are those that its test
     requires."""
-    wanted = case.job.partition
-    partition = machine.slurm.partition if wanted is None else wanted
     fitting = [
         kind
-        for kind in machine.nodes
-        if set(features) <= set(kind.features)
-        and _has(kind, case.gpus, case.job.memory, cpus=0)
-        and (not has_partitions(machine) or in_partition(machine, kind, partition))
+        for kind in _in_asked_partition(machine, machine.nodes, case.job)
+        if set(features) <= set(kind.features) and _has(kind, case.gpus, case.job.memory, cpus=0)
     ]
     # One that is too large for each of them oversubscribes them.
     cpus = case.tasks_per_node * case.threads
@@ -390,6 +392,21 @@ def in_partition(machine: Machine, kind: NodeGroup, wanted: str) -> bool:
     names = wanted.split(",")
     known = {_partition(machine, each) for each in machine.nodes}
     return _partition(machine, kind) in names or not known.issuperset(names)
+
+
+def _asked_partition(machine: Machine, options: JobOptions) -> str:
+    """Return the partition of a job: the one that its options name, else the machine's."""
+    return machine.slurm.partition if options.partition is None else options.partition
+
+
+def _in_asked_partition(
+    machine: Machine, kinds: Sequence[NodeGroup], options: JobOptions
+) -> Sequence[NodeGroup]:
+    """Return the kinds of nodes to which a job may go."""
+    if not has_partitions(machine):
+        return kinds
+    wanted = _asked_partition(machine, options)
+    return [kind for kind in kinds if in_partition(machine, kind, wanted)]
 
 
 def _partition(machine: Machine, kind: NodeGroup) -> str:

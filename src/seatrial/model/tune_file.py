@@ -153,25 +153,30 @@ def _check(tune: TuneFile, at: Location) -> None:
             at.fault(str(error), "where", i)
     if not tune.metric and tune.search != "largest":
         at.fault("is missing; name the figure of merit that decides", "metric")
-    _check_sweep(tune, at)
+    if tune.search == "sweep":
+        _check_sweep(tune, at)
+    else:
+        _check_no_sweep(at)
+
+
+def _check_no_sweep(at: Location) -> None:
+    """Check that keys of a sweep are not given."""
+    for key in filter(at.given, ("also", "runs", "time")):
+        at.fault("is for search: sweep; leave it out, or write search: sweep", key)
 
 
 def _check_sweep(tune: TuneFile, at: Location) -> None:
     """Check the keys that a sweep has alone."""
-    if tune.search == "sweep":
-        for i, name in enumerate(tune.also):
-            if name == tune.metric or name in tune.also[:i]:
-                at.fault(f"{name} stands there twice", "also", i)
-        if 0 < tune.runs < LEAST_SWEPT:
-            at.fault(f"{tune.runs} is too few; a sweep takes {LEAST_SWEPT} or more", "runs")
-        if at.given("blocks"):
-            at.fault("is of a race; a sweep chooses its blocks itself, leave it out", "blocks")
-        for name, values in tune.axes.items():
-            if not is_ordered(values) and all(_number(each) is not None for each in values):
-                at.fault("a sweep takes values in rising order, from small to large", "axes", name)
-        return
-    for key in filter(at.given, ("also", "runs", "time")):
-        at.fault("is for search: sweep; leave it out, or write search: sweep", key)
+    for i, name in enumerate(tune.also):
+        if name == tune.metric or name in tune.also[:i]:
+            at.fault(f"{name} stands there twice", "also", i)
+    if 0 < tune.runs < LEAST_SWEPT:
+        at.fault(f"{tune.runs} is too few; a sweep takes {LEAST_SWEPT} or more", "runs")
+    if at.given("blocks"):
+        at.fault("is of a race; a sweep chooses its blocks itself, leave it out", "blocks")
+    for name, values in tune.axes.items():
+        if not is_ordered(values) and all(_number(each) is not None for each in values):
+            at.fault("a sweep takes values in rising order, from small to large", "axes", name)
 
 
 def is_ordered(values: Sequence[Scalar]) -> bool:
@@ -222,8 +227,12 @@ def _check_axis(name: str, values: list[Scalar], tune: TuneFile, at: Location) -
     for i, text in enumerate(shown):
         if text in shown[:i]:
             at.fault(f"{text} stands there twice", "axes", name, i)
-    if tune.search != "largest":
-        return
+    if tune.search == "largest":
+        _check_one_axis(name, values, tune, at)
+
+
+def _check_one_axis(name: str, values: list[Scalar], tune: TuneFile, at: Location) -> None:
+    """Check the axis of a search for the largest value that works."""
     if len(tune.axes) > 1:
         at.fault("search: largest goes over one axis; leave the others to parameters", "axes", name)
     numbers = [each for each in values if isinstance(each, int | float)]

@@ -5,7 +5,7 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from seatrial.judge.outputs._text import UniqueValues, once
 from seatrial.model.figures import MetricValue, number, shown
@@ -53,6 +53,11 @@ def parse(text: str) -> list[MetricValue]:
         if tables["congested"] or tables["impact"]:
             raise ValueError("its title 'NetworkLoad Tests' is missing")
         return _of_network_test(text, tables["isolated"])
+    return _of_load_test(tables)
+
+
+def _of_load_test(tables: Mapping[str, Table]) -> list[MetricValue]:
+    """Return the figures of each test, isolated and congested, and its factors."""
     tests = list(tables["isolated"])
     if extra := set(tables["impact"]) - set(tests):
         raise ValueError(f"its isolated tests have no whole row of {shown(min(extra))}")

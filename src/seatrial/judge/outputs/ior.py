@@ -7,7 +7,7 @@ write         547.70     540.32     544.01       3.69     547.70 ...
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import NamedTuple
 
@@ -68,13 +68,18 @@ def _of_summary(text: str, head: re.Match[str]) -> list[MetricValue]:
         values = [number(word) for word in words[1:4]]
         numbers = (int(number(row.get(name, "0"))) for name in ("Test#", "xsize", "blksiz"))
         found.append(_checked(_Row(words[0], values, *numbers)))
-    for ran, times in Counter(row[1] for row in _RAN.finditer(text, 0, head.start())).items():
-        rows = repetitions.get(ran, [])
-        if not rows or (all(rows) and sum(rows) < times):
-            raise ValueError(f"its summary has no row of {ran}, or too few")
+    _require_rows(Counter(row[1] for row in _RAN.finditer(text, 0, head.start())), repetitions)
     if not found:
         raise ValueError("its summary of all tests has no rows")
     return _figures(found)
+
+
+def _require_rows(ran: Mapping[str, int], repetitions: Mapping[str, list[int]]) -> None:
+    """Raise ValueError if a summary lacks rows of operations that ran, so many times each."""
+    for operation, times in ran.items():
+        rows = repetitions.get(operation, [])
+        if not rows or (all(rows) and sum(rows) < times):
+            raise ValueError(f"its summary has no row of {operation}, or too few")
 
 
 def unknown_lines(text: str) -> Iterator[str]:
@@ -114,13 +119,18 @@ def _of_maxima(text: str) -> list[MetricValue]:
     rows = [text[row.start() :].partition("\n")[0].split() for row in _RAN.finditer(text)]
     if len(set(map(len, rows))) > 1:  # some are of a summary
         raise ValueError("its rows are not of one table: the head of its summary is missing")
-    lines = [line for line in text.split("\n") if line.startswith(("Max Write:", "Max Read:"))]
-    maxima = [(name, rate) for name, rate in map(_maximum, lines) if rate]  # 0: not requested
+    maxima = _requested(text)
     if not maxima:
         raise ValueError("it has neither a summary of all tests nor a line 'Max Write:'")
     if rows and {name for name, _ in maxima} != {words[0] for words in rows}:
         raise ValueError("its maxima are not of the operations that it ran: a line is missing")
     return [MetricValue(f"{name}_max", rate, "MiB/s", "higher") for name, rate in maxima]
+
+
+def _requested(text: str) -> list[tuple[str, float]]:
+    """Return the operations that were requested, each with its maximum; 0 is told of others."""
+    lines = [line for line in text.split("\n") if line.startswith(("Max Write:", "Max Read:"))]
+    return [(name, rate) for name, rate in map(_maximum, lines) if rate]
 
 
 def _maximum(line: str) -> tuple[str, float]:

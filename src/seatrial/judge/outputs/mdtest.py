@@ -8,7 +8,7 @@ SUMMARY rate (in ops/sec): (of 2 iterations)
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from itertools import takewhile
+from itertools import chain, takewhile
 
 from seatrial.judge.outputs._text import once
 from seatrial.model.figures import MetricValue, number, shown
@@ -51,7 +51,7 @@ def parse(text: str) -> list[MetricValue]:
     kinds = {kind: None for kind, _, _ in rows}
     expected = _kinds_asked(text[started.end() : summary.start()])
     _require_rows((*expected, *kinds), {row[:2] for row in rows}, int(started[1] or 1))
-    figures = [figure for _, _, row in rows for figure in row]
+    figures = list(chain.from_iterable(row for _, _, row in rows))
     if not figures:
         raise ValueError("its summary has no rate: nothing was run")
     return figures

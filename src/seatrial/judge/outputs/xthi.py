@@ -11,6 +11,7 @@ The CPU that the last line tells is that of one moment, and not taken.
 """
 
 import re
+from collections.abc import Sequence
 
 from seatrial.judge.outputs._text import end_whole, whole
 from seatrial.judge.placement import ThreadPlace, cpus_of, figures_of
@@ -49,9 +50,14 @@ def places(text: str) -> list[ThreadPlace]:
             threads.append(ThreadPlace(int(rank), int(thread), hosts[number], cpus_of(cpus)))
     if threads:
         end_whole(text)
+    _require_all(ranks, threads)
+    return threads
+
+
+def _require_all(ranks: int, threads: Sequence[ThreadPlace]) -> None:
+    """Raise ValueError if there are fewer ranks than the output tells of."""
     if ranks > len({place.rank for place in threads}):
         raise ValueError(f"it tells of {ranks} ranks, and has not the lines of all")
-    return threads
 
 
 def parse(text: str) -> list[MetricValue]:

@@ -16,10 +16,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.grouping import grouped
 from seatrial.judge.statistics import spread
 from seatrial.judge.statistics.significance import student_quantile, two_sided
 from seatrial.judge.statistics.spread import MAD_TO_SIGMA
@@ -109,8 +111,9 @@ def judge(
     """Return the bands of pairs. ``levels``: all levels, the smallest first. ``by_distance``: they
     are classes of hops, but for the first, that of a node: then figures go with the hops within a
     level, too, and a pair is odd beside the line over them."""
-    of_level = {level: [one.value for one in pairs if one.level == level] for level in levels}
-    bands = [_band(level, values) for level, values in of_level.items() if values]
+    of_level = grouped(pairs, attrgetter("level"))
+    known = [level for level in levels if level in of_level]
+    bands = [_band(level, [one.value for one in of_level[level]]) for level in known]
     steps = _steps(bands, _differences(pairs, [band.level for band in bands]))
     if by_distance:
         hop = _hop_cost([one for one in pairs if one.level != levels[0]])
