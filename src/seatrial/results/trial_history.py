@@ -11,8 +11,8 @@ follows over time.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from seatrial.decide.policy_change import followed
 from seatrial.execute.plan.checklist import Ticks
@@ -177,12 +177,9 @@ class TrialHistory(Trial[RunHistory]):
             return False  # of a run of another trial
         if event.action:
             self._note_action(event)
-        if isinstance(event, events.MetricRecorded) and event.run_id:
-            _add_figure(self.runs_by_id[event.run_id], event)
-        elif isinstance(event, events.ReferencesCorrected):
-            self.references = corrected(event) or self.references
-        elif isinstance(event, events.ItemTicked):
-            self.ticks.apply(event)
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(self, event)
         return True
 
     def fold(self, block: Iterable[events.Event]) -> None:
@@ -262,12 +259,25 @@ class TrialHistory(Trial[RunHistory]):
         if (action := action_of(event, self.policy)) is not None:
             self.actions.append(action)
 
+    def _on_metric(self, event: events.MetricRecorded) -> None:
+        run, value = self.runs_by_id.get(event.run_id), events.finite(event.value)
+        if run is not None and value is not None:
+            figure = RecordedMetric(value, event.unit, event.better)
+            run.figures = {**(run.figures or {}), event.metric: figure}
 
-def _add_figure(run: RunHistory, event: events.MetricRecorded) -> None:
-    value = events.finite(event.value)
-    if value is not None:
-        figure = RecordedMetric(value, event.unit, event.better)
-        run.figures = {**(run.figures or {}), event.metric: figure}
+    def _follow_references(self, event: events.ReferencesCorrected) -> None:
+        self.references = corrected(event) or self.references
+
+    def _on_ticked(self, event: events.ItemTicked) -> None:
+        self.ticks.apply(event)
+
+
+#: Of the kinds of which it keeps more than the fold of a trial does.
+_HANDLERS: dict[type[events.Event], Callable[[TrialHistory, Any], None]] = {
+    events.MetricRecorded: TrialHistory._on_metric,
+    events.ReferencesCorrected: TrialHistory._follow_references,
+    events.ItemTicked: TrialHistory._on_ticked,
+}
 
 
 # ---- node bits -----------------------------------------------------------------------------------

@@ -198,10 +198,15 @@ def begin_and_end(kind: int, span: Span, bits: int = 0, number: int = 0) -> tupl
 
 
 def in_order(
-    runs: Iterable[RunHistory], now: int, bits: NodeBits, others: Iterable[Change]
+    runs: Iterable[RunHistory],
+    now: int,
+    bits: NodeBits,
+    others: Iterable[Change],
+    uses: Collection[int] = ORDER,
 ) -> Iterator[Change]:
-    """Yield the changes by runs, which are in the order of their starts, and all others, in the
-    order of time. Nodes that are not known count by the number that was asked for."""
+    """Yield the changes of some uses by runs, which are in the order of their starts, and all
+    others, in the order of time. Nodes that are not known count by the number that was asked
+    for."""
     heap = list(others)
     heapify(heap)
     for run in runs:
@@ -213,7 +218,7 @@ def in_order(
         own = bits.of(run.nodes)
         unknown = max(0, run.size - own.bit_count())
         for use, start, end in _parts(run, held):
-            if start < end:
+            if start < end and use in uses:
                 for change in begin_and_end(use, (start, end), own, unknown):
                     heappush(heap, change)
     while heap:
@@ -484,13 +489,15 @@ class Utilisation:
             yield last, CLOSED, 1, 0, 1
 
     def _changes(self, tests: Collection[str] | None = None) -> Iterator[Change]:
-        """Return the changes of what the nodes are used for, by the runs of some tests (None: of
-        all)."""
+        """Return the changes of what the nodes are used for, by the runs of some tests that passed,
+        failed or go on (None: by all)."""
         history, now, bits = self._history, self._now, self._history.bits
         runs: Iterable[RunHistory] = self._runs
+        uses: Collection[int] = ORDER
         others: list[Change] = []
         if tests is not None:
             runs = (run for run in runs if history.test_of(run) in tests)
+            uses = (ACCEPTED, FAILED, GOING)  # the others change none of what is asked
         else:
             others += self._queue_changes()
         for node, span in self._downs:
@@ -500,7 +507,7 @@ class Utilisation:
             others += begin_and_end(OUT, (outage.start, outage.end), named, outage.size)
         for span in self._spans:
             others += begin_and_end(CLOCK, span, number=1)
-        return in_order(runs, now, bits, others)
+        return in_order(runs, now, bits, others, uses)
 
     def _last_start(self) -> int | None:
         """Return when the last job started, if no more are started; else None."""
@@ -508,8 +515,8 @@ class Utilisation:
         timed_out = bool(history.duration) and history.clock(self._now) >= history.duration
         if not (history.over or timed_out) or not spans:
             return None
-        starts = (start for start in map(self._start, self._runs) if start < spans[-1][1])
-        return max(starts, default=None)
+        latest_first = map(self._start, reversed(self._runs))
+        return next((start for start in latest_first if start < spans[-1][1]), None)
 
 
 def timeline_of(history: TrialHistory, now: int) -> Timeline:
