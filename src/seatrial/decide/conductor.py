@@ -11,7 +11,6 @@ A decision changes nothing by itself: the driver first records the event that an
 `decide` repeatedly until ``changed`` stays False; then wait for an event or for the ``wake`` time.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
@@ -22,6 +21,7 @@ from msgspec.structs import replace
 from seatrial.decide.admission import Gates
 from seatrial.decide.demand import Budget
 from seatrial.decide.in_flight import RunInFlight
+from seatrial.decide.place import NodePlacer
 from seatrial.decide.state import ConductorState
 from seatrial.decide.watchdogs import PendingAlert
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped
@@ -197,7 +197,9 @@ class Conductor:
         exclusions = state.nodes.exclusions_in_force
         placed_may_be_down = state.placer is not None and state.nodes.down
         excess = state.admission.excess(now)
-        if not (held or excess or exclusions or state.admission.shut or placed_may_be_down):
+        held_ones_wait = any(state.counts.waiting[entry] for entry in held)
+        may_get_wrong_nodes = exclusions or state.admission.shut or placed_may_be_down
+        if not (held_ones_wait or excess or may_get_wrong_nodes):
             return []
 
         return [
@@ -240,14 +242,14 @@ class Conductor:
 
     def _launches(self, now: int, gates: Gates) -> list[Launch]:
         state, free_jobs, free_cores = self.state, self._free_jobs(), self._free_cores()
-        admission = state.admission
-        nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1))
-        if free_jobs < 1 or not state.demand.wants(state.counts, free_cores, nodes):
-            return []
+        admission, nodes = state.admission, state.nodes.usable
         shut: dict[int, frozenset[str]] = {}  # by entry, the nodes that a blackout closes
         if admission.shut:
+            nodes = state.nodes.usable_beside(admission.shut_nodes(now, -1))
             by_entry = [(n, admission.shut_nodes(now, n)) for n in range(len(state.policy.entries))]
             shut = {n: names for n, names in by_entry if names}
+        if free_jobs < 1 or not state.demand.wants(state.counts, free_cores, nodes):
+            return []
         budget = Budget(
             admission,
             gates,
@@ -263,22 +265,23 @@ class Conductor:
             pools=state.nodes.pools,
         )
         placed = PlacedLaunches(state)
-        ahead: Counter[int] = Counter()
+        ahead: dict[int, int] = {}  # by case, the runs that were chosen before
         launches: list[Launch] = []
         bundles: list[int] = []
         for choice in state.demand.choose(budget):
             case, request = choice.case, state.requests[choice.case]
-            run_id = state.run_id(case, ahead[case])
+            place = ahead.get(case, 0)
+            run_id = state.run_id(case, place)
             avoid = state.nodes.avoid(
                 case,
                 request.nodes,
-                first=not ahead[case],
+                first=not place,
                 shut=shut.get(request.entry, NONE),
                 unfit=request.unfit,
             )
             chosen = placed.nodes_for(case, run_id, avoid, choice.bundle)
             if chosen is not None:  # else there are none now; it keeps its turn
-                ahead[case] += 1
+                ahead[case] = place + 1
                 launches.append(
                     Launch(case, run_id, choice.target, avoid, choice.stage, nodes=chosen)
                 )
@@ -316,70 +319,73 @@ class Conductor:
 
     def _times(
         self, now: int, over: bool, gates: Gates, launches: Sequence[Launch]
-    ) -> Iterator[int | None]:
-        """Yield when something else may start or end, or have been silent for long, if these runs
+    ) -> list[int | None]:
+        """Return when something else may start or end, or have been silent for long, if these runs
         are launched now."""
         state = self.state
         requests = [state.requests[launch.case] for launch in launches]
-        yield state.over_at
+        times = [state.over_at]
         if not over:
-            yield state.demand.next_start(now, requests, state.counts)
+            times.append(state.demand.next_start(now, requests, state.counts))
         if not state.admission.lets_all:
-            yield gates.next_start
-            yield state.admission.next_token(now, requests)
+            times += gates.next_start, state.admission.next_token(now, requests)
         if launches and (silent_for := state.watchdogs.silent_for):
-            yield now + silent_for
+            times.append(now + silent_for)
+        return times
 
-    def _alerts(self, now: int, over: bool, gates: Gates) -> Iterator[PendingAlert]:
-        """Yield all alerts that are due, or will be if nothing happens."""
+    def _alerts(self, now: int, over: bool, gates: Gates) -> list[PendingAlert]:
+        """Return all alerts that are due, or will be if nothing happens."""
         state, watchdogs = self.state, self.state.watchdogs
-        yield from watchdogs.once()
         stuck = None if over else self._why_idle()
+        alerts = watchdogs.once()
         if stuck is not None:
-            yield watchdogs.pending("idle", "", stuck)
-        yield from self._silence(now, waits=not (over or stuck))
+            alerts.append(watchdogs.pending("idle", "", stuck))
+        silence = self._silence(now, waits=not (over or stuck))
+        if silence is not None:
+            alerts.append(silence)
         if not over:
-            yield from self._alerts_of_tests(now, stuck is not None)
+            alerts += self._alerts_of_tests(now, stuck is not None)
         if text := state.nodes.beyond_cap(now):
-            yield watchdogs.pending("nodes", "", text)
-        if not over:
-            for test, text in short_places(state).items():
-                yield watchdogs.pending("place", test, text)
+            alerts.append(watchdogs.pending("nodes", "", text))
+        if not over and state.placer is not None:
+            for test, text in short_places(state, state.placer).items():
+                alerts.append(watchdogs.pending("place", test, text))
         for throttle in gates.failing:
             trouble = throttle.trouble(now, state.admission.since)
-            yield watchdogs.pending("gauge", throttle.about.gauge, trouble)
+            alerts.append(watchdogs.pending("gauge", throttle.about.gauge, trouble))
+        return alerts
 
-    def _silence(self, now: int, waits: bool) -> Iterator[PendingAlert]:
-        """Yield the alert that nothing has happened for long, though runs are under way, or are
+    def _silence(self, now: int, waits: bool) -> PendingAlert | None:
+        """Return the alert that nothing has happened for long, though runs are under way, or are
         wanted (``waits``). Builds have time limits of their own."""
         state, watchdogs = self.state, self.state.watchdogs
         runs, outages = state.counts.total, state.admission.outages
         if state.builds.running:
-            return
+            return None
         idle = waits and not runs and len(state.demand) > 0
         reason = partial(state.admission.why_held, now) if idle else None
         silent = watchdogs.silent(runs, outages, reason)
         if silent is not None and silent.time <= now and runs:
             until = state.run_times.next_end(state.in_flight.values(), watchdogs.latest)
             silent = watchdogs.silent(runs, outages, reason, until)
-        if silent is not None:
-            yield silent
+        return silent
 
-    def _alerts_of_tests(self, now: int, stuck: bool) -> Iterator[PendingAlert]:
-        """Yield the alerts of tests that wait for long, have too few runs in flight, fail, or are
+    def _alerts_of_tests(self, now: int, stuck: bool) -> list[PendingAlert]:
+        """Return the alerts of tests that wait for long, have too few runs in flight, fail, or are
         stopped still; where nothing can start any more, people were told of the last already."""
         state, watchdogs, admission = self.state, self.state.watchdogs, self.state.admission
-        yield from watchdogs.waiting(now, admission.outages, self._patience)
+        alerts = watchdogs.waiting(now, admission.outages, self._patience)
         if since := state.shortages.since:
-            yield from watchdogs.short(
+            alerts += watchdogs.short(
                 since, state.counts.in_flight, admission.closed, admission.windows_of
             )
         failing = state.failing.subjects(admission.stopped, state.nodes.excluded)
         for subject, text in failing.items():
-            yield watchdogs.pending("failing", subject, text)
+            alerts.append(watchdogs.pending("failing", subject, text))
         if not stuck:
             for number, time in state.stopped_at.items():
-                yield watchdogs.still_stopped(number, time, admission.stopped[number])
+                alerts.append(watchdogs.still_stopped(number, time, admission.stopped[number]))
+        return alerts
 
     def _patience(self) -> int:
         """Return for how long (ns) it is normal that runs wait: as long as those that hold the
@@ -576,12 +582,12 @@ class PlacedLaunches:
         return names
 
 
-def short_places(state: ConductorState) -> dict[str, str]:
+def short_places(state: ConductorState, placer: NodePlacer) -> dict[str, str]:
     """Return the tests of which placed runs wait for nodes that are down or excluded, each with the
     level that is short. Nodes that other runs of the trial have are no reason: they will end."""
-    placer, texts = state.placer, dict[str, str]()
+    texts: dict[str, str] = {}
     lost = _out_of_use(state)
-    if placer is None or not lost:  # what all nodes could not hold was left out
+    if not lost:  # what all nodes could not hold was left out
         return texts
     for number in filter(placer.is_placed, state.demand.left()):
         case = state.cases[number]

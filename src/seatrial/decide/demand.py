@@ -72,7 +72,8 @@ class Budget:
         self._caps = caps = admission.policy.caps
         self._capped = bool(caps.file_systems or caps.bytes)
         self._targets = admission.targets
-        self._copied = False
+        self._has_own_counts = False
+        self._has_own_targets = False
         self._rooms = admission.rooms(now)
         self._bucket = admission.bucket
         if self._bucket is not None:
@@ -87,8 +88,9 @@ class Budget:
 
     def may_start(self, case: int) -> bool:
         """Return whether a run may start now, cores and targets aside."""
-        entry = self._requests[case].entry
-        return self._may_start(case) and self._admission.has_room(entry, self._rooms)
+        if not self._may_start(case):
+            return False
+        return not self._rooms or self._admission.has_room(self._requests[case].entry, self._rooms)
 
     def keep_room(self, case: int) -> bool:
         """Keep the room of throttles with a target for a run that may start but for that, and will
@@ -156,10 +158,11 @@ class Budget:
 
     def _take(self, cases: Sequence[int], cores: int, target: str = "") -> None:
         """Count the runs of one job."""
-        if not self._copied:
-            self._copied = True
-            self.counts, self._targets = self.counts.copy(), self._targets.copy()
+        if not self._has_own_counts:
+            self._has_own_counts, self.counts = True, self.counts.copy()
         if target:
+            if not self._has_own_targets:
+                self._has_own_targets, self._targets = True, self._targets.copy()
             self._targets.place(target, self._entries[self._requests[cases[0]].entry].opens)
         gpus = 0
         for case in cases:

@@ -199,10 +199,10 @@ class FailureWatch:
         self._of_test = [LatestRuns() for _ in tests]
         self._of_all = LatestRuns()
         self._started: dict[str, StartedRun] = {}
+        self._failing: set[int] = set()  # tests that fail
         self._streaks: dict[str, NodeStreak] = {}
-        self._elsewhere: list[deque[tuple[frozenset[str], bool]]] = [
-            deque(maxlen=ELSEWHERE) for _ in tests
-        ]
+        #: by test, the latest runs: their nodes, folded, and whether they ended badly
+        self._elsewhere: list[deque[tuple[str, bool]]] = [deque(maxlen=ELSEWHERE) for _ in tests]
         self.nodes: set[str] = set()  # nodes that fail
 
     # ---- events in ------------------------------------------------------------------------
@@ -213,9 +213,8 @@ class FailureWatch:
 
     def _start(self, run_id: str, entry: int) -> StartedRun:
         run = self._started[run_id] = StartedRun(entry)
-        failing = self._failing()
         self._of_test[entry].start(run)
-        self._of_all.start(run, failing)
+        self._of_all.start(run, self._failing)
         return run
 
     def ended(
@@ -242,38 +241,50 @@ class FailureWatch:
         if code != _PASS:
             if self._of_all.stretch is None:
                 own.look(code, reason)
+                self._follow(entry)
             if len(self._tests) > 1:
-                self._of_all.look(code, reason, self._failing(), of_all=True)
+                self._of_all.look(code, reason, self._failing, of_all=True)
         else:
             own.recover()
+            self._follow(entry)
             self._of_all.recover()
 
     def forget(self, entry: int) -> None:
         """Forget the latest runs of a test that people admitted again."""
         self._of_test[entry] = LatestRuns()
+        self._follow(entry)
 
-    def _failing(self) -> set[int]:
-        return {number for number, each in enumerate(self._of_test) if each.stretch is not None}
+    def _follow(self, entry: int) -> None:
+        """Record whether a test fails, after a change of its latest runs."""
+        if self._of_test[entry].stretch is None:
+            self._failing.discard(entry)
+        else:
+            self._failing.add(entry)
 
     def _on_nodes(self, entry: int, bad: bool, folded: str) -> None:
         """Record the end of a run on nodes. One that passed clears them."""
-        on = frozenset(unfold_or_empty(folded))
-        latest = self._elsewhere[entry]
-        if not bad:
-            for node in on.intersection(self._streaks):
+        if bad:
+            nodes = unfold_or_empty(folded)
+            if len(nodes) <= MAX_NODES and 2 * len(nodes) <= self._nodes:
+                self._hold_against(entry, nodes)
+        elif self._streaks:
+            for node in self._streaks.keys() & unfold_or_empty(folded):
                 del self._streaks[node]
                 self.nodes.discard(node)
-        elif len(on) <= MAX_NODES and 2 * len(on) <= self._nodes:
-            for node in on:
-                others = [was_bad for there, was_bad in latest if node not in there]
-                share = (sum(others) + 1) / (len(others) + 2)
-                streak = self._streaks.get(node, NodeStreak())
-                streak = NodeStreak(streak.runs + 1, streak.log_chance + math.log(share))
-                self._streaks[node] = streak
-                unlikely = streak.log_chance + math.log(self._nodes) < math.log(UNLIKELY)
-                if unlikely and streak.runs >= MIN_BAD:
-                    self.nodes.add(node)
-        latest.append((on, bad))
+        self._elsewhere[entry].append((folded, bad))
+
+    def _hold_against(self, entry: int, nodes: Collection[str]) -> None:
+        """Add a run that ended badly to the streak of each of its nodes."""
+        latest = [(frozenset(unfold_or_empty(on)), bad) for on, bad in self._elsewhere[entry]]
+        for node in nodes:
+            others = [was_bad for there, was_bad in latest if node not in there]
+            share = (sum(others) + 1) / (len(others) + 2)
+            before = self._streaks.get(node, NodeStreak())
+            streak = NodeStreak(before.runs + 1, before.log_chance + math.log(share))
+            self._streaks[node] = streak
+            unlikely = streak.log_chance + math.log(self._nodes) < math.log(UNLIKELY)
+            if unlikely and streak.runs >= MIN_BAD:
+                self.nodes.add(node)
 
     # ---- findings out ---------------------------------------------------------------------
 
@@ -285,12 +296,11 @@ class FailureWatch:
             by_test = Counter(self._tests[run.entry] for run in self._of_all.stretch.bad)
             words = ", ".join(f"{number} of {test}" for test, number in by_test.most_common(3))
             texts[""] = f"{self._words(self._of_all, 'runs of all tests')}; {words}"
-        else:
-            for number, latest in enumerate(self._of_test):
-                if latest.stretch is not None and number not in stopped:
-                    name = self._tests[number]
-                    texts[name] = f"{name}: {self._words(latest, 'runs')}"
-        if nodes := sorted(self.nodes.difference(excluded)):
+        elif self._failing:
+            for number in sorted(self._failing.difference(stopped)):
+                name = self._tests[number]
+                texts[name] = f"{name}: {self._words(self._of_test[number], 'runs')}"
+        if self.nodes and (nodes := sorted(self.nodes.difference(excluded))):
             least = min(self._streaks[node].runs for node in nodes)
             texts[fold(nodes)] = (
                 f"{fold(nodes)}: the latest {count(least, 'run')} there ended badly, and hardly "

@@ -1,5 +1,6 @@
 """What is in flight: launched and without a verdict, with the sums that caps are about."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Self
 
@@ -111,37 +112,48 @@ class FreeResources:
         self.gpus += gpus
 
 
-class InFlightCounts:
+class InFlightCounts(Struct):
     """Sums over the runs whose jobs have not ended: in all, by entry, by target, and by file system
     where the ``caps`` have any."""
 
-    def __init__(self, entries: list[Entry], caps: Caps | None = None) -> None:
-        self._entries = entries
-        self._by_file_system = caps is None or bool(caps.file_systems or caps.bytes)
-        self.total = 0
-        self.queued = 0
-        self.running = 0  # the width of what has started
-        #: by width, the number of queued runs
-        self.queued_widths: dict[int, int] = {}
-        self.in_flight = [0] * len(entries)
-        #: by entry, those that are queued
-        self.waiting = [0] * len(entries)
-        self.width = [0] * len(entries)
-        self.on_target: dict[str, int] = {}
-        self.opens: dict[str, float] = {}
-        self.on_file_system: dict[str, int] = {}
-        self.bytes: dict[str, int] = {}
-        #: by their set of nodes that they cannot run on, the widths of runs
-        self.confined: dict[int, int] = {}
-        #: the same, the number of those that are queued
-        self.confined_queued: dict[int, int] = {}
+    entries: Sequence[Entry]
+    caps: Caps | None = None
+    total: int = 0
+    queued: int = 0
+    #: the width of what has started
+    running: int = 0
+    #: by width, the number of queued runs
+    queued_widths: dict[int, int] = {}
+    #: by entry
+    in_flight: list[int] = []
+    #: by entry, those that are queued
+    waiting: list[int] = []
+    #: by entry
+    width: list[int] = []
+    on_target: dict[str, int] = {}
+    opens: dict[str, float] = {}
+    on_file_system: dict[str, int] = {}
+    bytes: dict[str, int] = {}
+    #: by their set of nodes that they cannot run on, the widths of runs
+    confined: dict[int, int] = {}
+    #: the same, the number of those that are queued
+    confined_queued: dict[int, int] = {}
+
+    def __post_init__(self) -> None:
+        self.entries = tuple(self.entries)
+        self.in_flight, self.waiting, self.width = ([0] * len(self.entries) for _ in range(3))
+
+    @property
+    def _by_file_system(self) -> bool:
+        return self.caps is None or bool(self.caps.file_systems or self.caps.bytes)
 
     def copy(self) -> Self:
-        """One to try things out on."""
+        """Return an independent copy, to try launches on."""
         other = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, dict | list):
-                setattr(other, name, value.copy())
+        for name in self.__struct_fields__:
+            sums = getattr(self, name)
+            if isinstance(sums, (dict, list)):
+                setattr(other, name, sums.copy())
         return other
 
     def launch(self, request: ResourceRequest, target: str) -> None:
@@ -194,12 +206,12 @@ class InFlightCounts:
         self.total += sign
         self.in_flight[entry] += sign
         self.width[entry] += sign * width
-        about = self._entries[entry]
+        about = self.entries[entry]
         if target:
             runs = self.on_target[target] = self.on_target.get(target, 0) + sign
             # Sums of floats keep a rest; where no run is, nothing is open.
             load = self.opens.get(target, 0.0) + sign * about.opens if runs else 0.0
             self.opens[target] = load
-        if self._by_file_system and (name := about.file_system):
+        if (name := about.file_system) and self._by_file_system:
             self.on_file_system[name] = self.on_file_system.get(name, 0) + sign
             self.bytes[name] = self.bytes.get(name, 0) + sign * about.bytes

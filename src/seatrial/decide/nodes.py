@@ -231,34 +231,32 @@ class NodeRecord:
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
         """Yield (node, reason) of the nodes to exclude now."""
-        cores = self._most() - len(self.excluded)
-        for node, failures in self._bad(now):
-            if cores <= 0:
-                return
-            cores -= 1
+        for node, failures in self._bad(now)[: self._may_be_excluded()]:
             causes = ", ".join(dict.fromkeys(failure.cause for failure in failures))
             span = show_seconds(self._exclusion.within)
             yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"
 
     def beyond_cap(self, now: int) -> str:
         """Return the alert that more nodes fail than may be excluded; "" where that is not so."""
-        bad = sum(1 for _ in self._bad(now))
-        if bad == 0 or bad <= self._most() - len(self.excluded):
+        bad = len(self._bad(now))
+        if bad == 0 or bad <= self._may_be_excluded():
             return ""
         return (
             f"{count(bad, 'node')} failed repeatedly, and no more than {self._most()} may be "
             f"excluded, of which {len(self.excluded)} already; look for what they share"
         )
 
+    def _may_be_excluded(self) -> int:
+        """Return how many further nodes may be excluded."""
+        return max(0, self._most() - len(self.excluded))
+
     def _most(self) -> int:
         """Return how many nodes may be excluded: at least one, and never all."""
         most = max(1, int(self._all * self._exclusion.most))
         return min(most, self._all - 1) if self._all else most
 
-    def _bad(self, now: int) -> Iterator[tuple[str, Sequence[NodeIncident]]]:
-        """Return the nodes that failed too often within the span."""
+    def _bad(self, now: int) -> list[tuple[str, Sequence[NodeIncident]]]:
+        """Return the nodes that failed too often within the span, with their failures."""
         since = now - round(self._exclusion.within * SECOND_NS)
-        for node in self.suspects:
-            failures = list(self._failed[node])
-            if failures[0].time >= since:
-                yield node, failures
+        failed = ((node, self._failed[node]) for node in self.suspects)
+        return [(node, failures) for node, failures in failed if failures[0].time >= since]

@@ -30,6 +30,7 @@ class ThrottleState:
     def __init__(self, about: ThrottleRule, former: "ThrottleState | None" = None) -> None:
         """``former`` is the throttle by the same gauge that this one replaces."""
         self.about = about
+        self._lowest, self._highest = about.lowest, about.highest
         self._stale_after = round(about.stale_after * SECOND_NS)
         self._closed: bool | None = None  # None before the first good reading
         self._read = 0  # time of the latest good reading
@@ -60,9 +61,9 @@ class ThrottleState:
             return
         if about.target is not None:
             self._closed = value > about.target
-        elif value > about.highest:
+        elif value > self._highest:
             self._closed = True
-        elif value < about.lowest or self._closed is None:
+        elif value < self._lowest or self._closed is None:
             self._closed = False
 
     def closed(self, now: int, since: int) -> bool:
