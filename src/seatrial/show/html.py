@@ -46,8 +46,10 @@ from seatrial.show.page import (
     Text,
     TimeChart,
 )
+from seatrial.show.text import cell_text
 from seatrial.units import SECOND_NS, show_change, show_seconds, show_share
 
+SHORT = 24  # characters of texts that need no room to fold
 MAX_DRAWN = 2000  # values of a series over time
 
 Address = Callable[..., str]
@@ -246,6 +248,10 @@ def table_html(table: Table, address: Address) -> Markup:
     if not table.rows:
         return Markup()
     columns, rows = table.for_medium("browser")
+    columns = [
+        replace(column, fold=column.fold and any(len(cell_text(row[i])) > SHORT for row in rows))
+        for i, column in enumerate(columns)
+    ]
     heads = _joined(
         Markup('<th scope="col"{}>{}</th>').format(_class(column), column.words)
         for column in columns
