@@ -243,8 +243,8 @@ def _levels(chart: TimeChart) -> Iterator[plots.ChartSeries]:
         name = ""
 
 
-def table_html(table: Table, address: Address) -> Markup:
-    """Return a table, "" without rows."""
+def table_html(table: Table, address: Address, kind: str = "narrow-table") -> Markup:
+    """Return a table, "" without rows. Of the kind ``cards`` each row is a card on a telephone."""
     if not table.rows:
         return Markup()
     columns, rows = table.for_medium("browser")
@@ -256,21 +256,24 @@ def table_html(table: Table, address: Address) -> Markup:
         Markup('<th scope="col"{}>{}</th>').format(_class(column), column.words)
         for column in columns
     )
-    lines = _joined(_row(row, columns, address) for row in rows)
+    lines = _joined(_row(row, columns, address, kind == "cards") for row in rows)
     title = Markup("<h3>{}</h3>").format(table.title) if table.title else Markup()
     return title + Markup(
-        '<div class="wide"><table class="narrow-table">'
+        '<div class="wide"><table class="{}">'
         "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>{}"
-    ).format(heads, lines, _remainder(table, address))
+    ).format(kind, heads, lines, _remainder(table, address))
 
 
-def _row(row: Sequence[Cell], columns: Sequence[Column], address: Address) -> Markup:
-    """Return a row. A text in its first column names it."""
+def _row(
+    row: Sequence[Cell], columns: Sequence[Column], address: Address, labelled: bool
+) -> Markup:
+    """Return a row. A text in its first column names it; numbers may be ``labelled``."""
     cells = []
     for place, (cell, column) in enumerate(zip(row, columns, strict=True)):
         inner = _cell(cell, column, address)
         if place or column.kind != "text":
-            cells.append(Markup("<td{}>{}</td>").format(_class(column), inner))
+            label = f' data-label="{escape(column.title)}"' if labelled and column.right else ""
+            cells.append(Markup("<td{}{}>{}</td>").format(_class(column), Markup(label), inner))
         else:
             cells.append(Markup('<th scope="row" class="name">{}</th>').format(inner))
     return Markup("<tr>{}</tr>").format(Markup().join(cells))
