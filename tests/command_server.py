@@ -72,6 +72,10 @@ LATE = (
     "yaml",
 )
 
+# Commands that use SciPy, and what they import of it at their first use.
+STATISTICAL = {"best", "compare", "curves", "history", "ratio", "scaling", "suspects", "tune"}
+SCIPY = ("scipy.optimize", "scipy.special", "scipy.stats")
+
 # The line of the command, how many of its words are Seatrial's, the folder, the environment, the
 # umask, the ignored signals, the constants.
 Request = tuple[list[str], int, str, dict[str, str], int, list[int], dict[str, Any]]
@@ -193,8 +197,7 @@ class Server(NamedTuple):
 
 @functools.cache
 def _server() -> Server:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
+    ours, theirs = _pair()
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE, str(theirs.fileno())],
         cwd=Path(__file__).parent.parent,
@@ -223,11 +226,17 @@ def serve(requests: socket.socket) -> bool:
     """Fork a process for each request. Return True in such a process, which then is the command,
     and False in the server once the tests have ended."""
     _load_everything()
+    return _answer(requests, with_scipy=False)
+
+
+def _answer(requests: socket.socket, *, with_scipy: bool) -> bool:
+    """Fork for each request as ``serve`` says. Those that need SciPy go to a server that has it."""
     wake_up, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
     running: dict[int, int] = {}  # process -> where to tell its end
+    other: socket.socket | None = None  # of the server that has SciPy
     while True:
         ready, _, _ = select.select([requests.fileno(), wake_up], [], [])
         if wake_up in ready:
@@ -238,6 +247,16 @@ def serve(requests: socket.socket) -> bool:
             if not request:
                 return False
             asked: Request = json.loads(request)
+            if not with_scipy and STATISTICAL.intersection(asked[0]):
+                if other is None:
+                    other, theirs = _pair()
+                    if os.fork() == 0:
+                        return _serve_statistics(theirs, [requests, other], streams)
+                    theirs.close()
+                socket.send_fds(other, [request], streams)
+                for stream in streams:
+                    os.close(stream)
+                continue
             for constant in asked[-1]:
                 _holders(constant)  # searched for once, and in no fork
             pid = os.fork()
@@ -250,6 +269,27 @@ def serve(requests: socket.socket) -> bool:
                 os.close(stream)
             os.write(status, b"%d\n" % pid)
             running[pid] = status
+
+
+def _serve_statistics(
+    requests: socket.socket, others: Sequence[socket.socket], streams: Sequence[int]
+) -> bool:
+    """Serve as a fork of the server that has SciPy, whose import takes 0.6 s of a core. Every fork
+    would take longer if the first server had it."""
+    for each in others:
+        each.close()
+    for stream in streams:
+        os.close(stream)
+    for name in SCIPY:
+        importlib.import_module(name)
+    gc.freeze()
+    return _answer(requests, with_scipy=True)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
+    return ours, theirs
 
 
 def _tell_ends(running: dict[int, int]) -> None:
