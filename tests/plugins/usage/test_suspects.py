@@ -306,23 +306,23 @@ def test_a_span_may_end_before_now(log: Log, tmp_path: Path) -> None:
 def test_a_bad_node_of_a_real_slurm(
     place: Workplace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """300 jobs really run on eight nodes; all fail that touch one of these."""
+    """120 jobs really run on eight nodes; all fail that touch one of these."""
     options = ClusterOptions(nodes=8, cores=8, accounting=True, name="frost")
     with SlurmCluster(tmp_path_factory.mktemp("frost"), options) as cluster:
         bad = cluster.node_names[4]
         script = f"! scontrol show hostnames | grep -qx {bad}"
         for number in range(20):
             size = ("-N", "2", "--ntasks-per-node=1") if number % 2 else ("-n", "1")
-            about = ("-J", f"model-{'abcdefgh'[number % 8]}", "-o", "/dev/null", "--array=1-15")
+            about = ("-J", f"model-{'abcdefgh'[number % 8]}", "-o", "/dev/null", "--array=1-6")
             cluster.run("sbatch", *size, *about, "--spread-job", "--wrap", script)
         until(lambda: not cluster.run("squeue", "-h").strip(), "the jobs end", 180)
         states = ("sacct", "-aXDnP", "-S", "now-1days", "-o", "State")
-        until(lambda: len(re.findall("COMPLETED|FAILED", cluster.run(*states))) == 300, "all told")
+        until(lambda: len(re.findall("COMPLETED|FAILED", cluster.run(*states))) == 120, "all told")
         place.env |= cluster.env
         done = place.seatrial("usage", "import", "sacct", "-m", "frost", "--since", "1d")
         assert done.code == 0, done.said
         done = place.seatrial("suspects", "--jobs", "1d", "-m", "frost", "--json")
     assert done.code == 0, done.said
     told = json.loads(done.out)["frost"]["jobs"]
-    assert told["jobs"] == 300 and told["bad"] == len(told["suspects"][0]["bad"])
+    assert told["jobs"] == 120 and told["bad"] == len(told["suspects"][0]["bad"])
     assert accused(told) == [bad]
