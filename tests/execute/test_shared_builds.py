@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.execute import compilers, shared_builds
+from seatrial.execute import shared_builds
 from seatrial.execute.builds import BuildResult
 from seatrial.execute.shared_builds import RECORD, SharedBuilds, intact
 from seatrial.journal.events import AlertRaised, BuildEnded, BuildStarted, RunJudged
@@ -110,9 +110,11 @@ def test_another_version_of_the_compiler_is_another_build(place: Workplace) -> N
 
 @pytest.mark.parametrize("setup", ["sleep 60", "exit 3", "module() { false; }"])
 def test_what_cannot_be_asked_is_not_shared(setup: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(shared_builds, "PROBE_SECONDS", 0.3)
     machine = a_machine(setup=setup, modules=["none"])
-    asked = compilers.probe(machine, a_test(build=Build(script="true")), "gcc", dict(os.environ))
+    asked = shared_builds.probe(
+        machine, a_test(build=Build(script="true")), "gcc", dict(os.environ)
+    )
     assert asyncio.run(asked) is None
 
 

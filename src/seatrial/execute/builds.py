@@ -24,10 +24,11 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import shell_word
 from seatrial.execute import compilers
-from seatrial.execute.compilers import install_lines, load_lines
 from seatrial.execute.environment import (
     exports,
     inherited,
+    install_lines,
+    load_lines,
     preamble,
     toolchain_variables,
     write_script,

@@ -23,8 +23,14 @@ from typing import NamedTuple
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line, shell_word
 from seatrial.execute.builds import LOG, RESULT
-from seatrial.execute.compilers import load_lines, read_found, versions_of
-from seatrial.execute.environment import exports, preamble, toolchain_variables, write_script
+from seatrial.execute.compilers import read_found, versions_of
+from seatrial.execute.environment import (
+    exports,
+    load_lines,
+    preamble,
+    toolchain_variables,
+    write_script,
+)
 from seatrial.execute.kept_files import TAIL
 from seatrial.execute.launchers import launch_written
 from seatrial.execute.plan.component_tests import part_of

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from seatrial.escaping import comment, shell_word
 from seatrial.execute import kept_files, ranks
-from seatrial.execute.compilers import load_lines
 from seatrial.execute.containers import enter_lines as enter_container
 from seatrial.execute.containers import image_lines
 from seatrial.execute.directory import (
@@ -30,6 +29,7 @@ from seatrial.execute.environment import (
     environment_lines,
     environments,
     exports,
+    load_lines,
     module_lines,
     preamble,
     toolchain_variables,

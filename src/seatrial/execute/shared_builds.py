@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,19 +29,21 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.builds import BuildInputs, BuildResult, changes, hashed, lock_of, result_of
 from seatrial.execute.compilers import (
-    FoundCompilers,
-    cannot_be_told,
-    differs,
-    probe,
+    facts_of,
+    identities_of,
+    not_known,
+    parsed,
     read_all,
     read_found,
     tools_named,
     versions_of,
+    versions_script,
 )
 from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.environment import inherited, preamble
+from seatrial.execute.environment import exports, inherited, preamble, toolchain_variables
 from seatrial.execute.kept_files import checksum
 from seatrial.execute.script import build_variables, digest_of_variables
+from seatrial.execute.shell import kill_group, read_to_end
 from seatrial.files import (
     close_to_others,
     is_of_host,
@@ -70,6 +72,97 @@ OWN = "seatrial."  # how the names of Seatrial's own files in a build begin
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 Make = Callable[[Path], Awaitable[BuildResult]]
+
+
+# ---- what a build would find ---------------------------------------------------------------------
+#
+# The compilers of this host, asked for before a build starts: the probe asks the questions of a
+# build in its environment, so that builds of an older compiler are not taken for new ones.
+
+
+PROBE_SECONDS = 60.0
+
+# What else a build may find: two environments that differ here share no builds.
+_PATHS = r"""
+for _name in PATH LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH CPLUS_INCLUDE_PATH \
+  PKG_CONFIG_PATH CMAKE_PREFIX_PATH LOADEDMODULES; do
+  printf 'seatrial:path %s=%s\n' "$_name" "${!_name-}"
+done
+seatrial_version_lines "$(timeout 10 $MPICC -show 2> /dev/null < /dev/null)"
+printf 'seatrial:path wrapper=%s\n' "${_whole//$'\n'/ }"
+"""
+
+
+class FoundCompilers(Struct, frozen=True):
+    """What a build finds: ``facts``, as a run's (host, toolchain, cc, ...), ``told``: that by which
+    it is told from what another finds, such as versions, and where programs, headers and libraries
+    are looked for, and the hash of this."""
+
+    facts: dict[str, str]
+    told: dict[str, str]
+    digest: str
+
+
+async def probe(
+    machine: Machine, test: Test, toolchain: str, environment: Mapping[str, str]
+) -> FoundCompilers | None:
+    """Return what builds of a test with a toolchain find on this host; None where it cannot be
+    told: a module does not load, or a program does not end."""
+    assert test.build is not None
+    script = exports(toolchain_variables(machine, test, toolchain))
+    script += f"{preamble(machine, test, toolchain)}set +aeu\n"
+    script += versions_script(test.build.script) + _PATHS
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        script,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        return None
+    finally:
+        kill_group(process.pid)
+        await read_to_end(process)
+    if process.returncode:
+        return None
+    facts = parsed(output)
+    kept = {name: text for name, text in sorted(facts.items()) if name != "host"}
+    digest = hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()[:8]
+    return FoundCompilers(facts_of(facts), kept, digest)
+
+
+def cannot_be_told(found: FoundCompilers | None) -> str:
+    """Return why nobody can tell whether a build would find the same compilers as another; "" where
+    it can be told. Such builds are made anew."""
+    if found is None:
+        return "what it finds cannot be told: a module does not load, or a compiler does not answer"
+    if unknown := not_known(found.facts):
+        return f"the version of {', '.join(unknown)} is not known"
+    return ""
+
+
+def differs(built: Mapping[str, str], found: FoundCompilers) -> str:
+    """Return which compilers a build found that are not those of this host; "" for none. A job may
+    find others, and so does a build while somebody replaces a compiler. Such a build is not
+    shared."""
+    before, now = identities_of(built), identities_of(found.told)
+    names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
+    if not names:
+        return ""
+    versions = [name for name in names if name in versions_of(built) or name in versions_of(now)]
+    differences = [f"{n} was {before.get(n, 'none')}, not {now.get(n, 'none')}" for n in versions]
+    text = "; ".join(differences) or ", ".join(names)
+    return f"not shared, as it found other compilers than this host has: {text}"
+
+
+# ---- shared builds -------------------------------------------------------------------------------
 
 
 class SharedBuild(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """Check the ``verify`` and ``metrics`` keys of tests before anything runs."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from seatrial.errors import suggest
 from seatrial.judge.check_values import (
     bounds_of,
     depends,
@@ -11,16 +12,18 @@ from seatrial.judge.check_values import (
     names_of,
 )
 from seatrial.judge.consistency import faults_of_consistency
-from seatrial.judge.derived import faults_of_parts, faults_of_ratios
-from seatrial.judge.metrics import faults_of_metrics
+from seatrial.judge.derived import OTHER, SHARE_UNITS, ratios_of, unlike
+from seatrial.judge.metrics import faults_of_metrics, figure_names
 from seatrial.judge.promises import fault_of_unit, promises_of
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.script_check import faults_of_script
 from seatrial.model.documents import Faults, Faulty
 from seatrial.model.expressions import ExpressionError
+from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.suite import Suite, names_written
 from seatrial.model.test import Case, Check, Metric, Test
+from seatrial.units import converted
 
 
 def check_judging(suite: Suite) -> None:
@@ -96,3 +99,89 @@ def check_bounds(suite: Suite, cases: Iterable[Case], machine: Machine, faults: 
                 suite.fault(case.test, ["verify", i, *error.key], message)
                 faults.add_all(suite.faults[case.test])
                 del checks[case.test][i]
+
+
+# ---- derived figures -----------------------------------------------------------------------------
+#
+# Ratios of metrics, and parts of a whole.
+
+
+def faults_of_ratios(test: Test) -> Iterator[tuple[str, str]]:
+    """Yield the faults of the ratios of a test as a person wrote them: a key, and a message. What
+    only a run tells, such as the units of an output format, is judged then."""
+    units = _units(test)
+    for name, metric in test.metrics.items():
+        if isinstance(metric, Metric) and (metric.of or metric.over):
+            for key, message in _faults_of_ratio(test, metric, units):
+                yield f"metrics.{name}.{key}", message
+
+
+def _faults_of_ratio(
+    test: Test, metric: Metric, units: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the faults of one ratio: a key of the metric, and a message."""
+    if metric.find:
+        yield "find", "a metric is found, or is a ratio: give `find`, or `of` and `over`"
+    others = {"in": metric.in_file != "stdout", "reduce": metric.reduce is not None}
+    others["size_limit"] = metric.size_limit is not None
+    for key in [key for key, given in others.items() if given]:
+        yield key, "is of metrics that are found; a ratio has `of` and `over`"
+    if metric.unit not in SHARE_UNITS:
+        yield "unit", f"{metric.unit} is no unit of a ratio; write 1 or %"
+    for key, asked in (("of", metric.of), ("over", metric.over)):
+        if fault := _fault_of_name(test, asked):
+            yield key, fault
+    first, second = units.get(metric.of), units.get(metric.over)
+    if first and second and converted(1, first, second) is None:
+        yield "over", unlike(metric.of, first, metric.over, second)
+
+
+def _units(test: Test) -> dict[str, str]:
+    """Return the units of the metrics of a test that are known before a run, by name."""
+    metrics = test.metrics.items()
+    known = {name: each.unit for name, each in metrics if isinstance(each, Metric) and each.find}
+    return {ELAPSED: "s", **known}
+
+
+def _fault_of_name(test: Test, asked: str) -> str:
+    """Return why a metric cannot be a part of another one; "" if it can. Labels are not looked at:
+    outputs differ."""
+    if not asked:
+        return "is missing; `of` and `over` are given together"
+    if asked in ratios_of(test):
+        return f"{asked} is a ratio itself; name metrics that are found"
+    known = figure_names([test])
+    if known is None or {asked, asked.partition("{")[0]} & {ELAPSED, *known}:
+        return ""
+    remedy = suggest(asked, known) or f"there are {', '.join(sorted(known))}"
+    return f"the test has no metric {asked}; {remedy}"
+
+
+def faults_of_parts(test: Test) -> Iterator[tuple[str, list[int], str]]:
+    """Yield the faults of the ``parts`` of a test as a person wrote them: the whole, the place of a
+    part in it, and a message."""
+    units = _units(test)
+    for whole, names in test.parts.items():
+        if fault := _fault_of_name(test, whole):
+            yield whole, [], fault
+        if not names:
+            yield whole, [], "has no parts; name metrics of the test"
+        for i, name in enumerate(names):
+            if fault := _fault_of_part(test, whole, names[:i], name, units):
+                yield whole, [i], fault
+
+
+def _fault_of_part(
+    test: Test, whole: str, before: Sequence[str], name: str, units: Mapping[str, str]
+) -> str:
+    if name == whole:
+        return f"{name} is the whole itself"
+    if name in before:
+        return f"{name} is there twice"
+    if name == OTHER:
+        return f"`{OTHER}` is what the parts leave; name the metric else"
+    if fault := _fault_of_name(test, name):
+        return fault
+    if whole in units and name in units and converted(1, units[name], units[whole]) is None:
+        return unlike(name, units[name], whole, units[whole])
+    return ""

@@ -18,10 +18,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from seatrial.errors import suggest
-from seatrial.judge.metrics import Measured, figure_names
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE
-from seatrial.model.figures import ELAPSED, Finding, MetricValue
+from seatrial.model.figures import Finding, Measured, MetricValue
 from seatrial.model.test import Metric, Test
 from seatrial.units import converted, show_unit, unfit
 
@@ -54,7 +52,7 @@ def ratios(test: Test, figures: Sequence[MetricValue]) -> Measured:
     by_name = {figure.name: figure for figure in figures}
     found: list[MetricValue] = []
     findings: list[Finding] = []
-    for name, metric in _written(test).items():
+    for name, metric in ratios_of(test).items():
         for labels in _labels(metric, by_name):
             result = _ratio(name, labels, metric, by_name)
             if isinstance(result, MetricValue):
@@ -64,7 +62,7 @@ def ratios(test: Test, figures: Sequence[MetricValue]) -> Measured:
     return found, findings
 
 
-def _written(test: Test) -> dict[str, Metric]:
+def ratios_of(test: Test) -> dict[str, Metric]:
     """Return the ratios of a test by name."""
     metrics = test.metrics.items()
     return {name: each for name, each in metrics if isinstance(each, Metric) and each.of}
@@ -97,7 +95,7 @@ def _ratio(
     of, over = (by_name[each] for each in asked)
     value = converted(of.value, of.unit, over.unit)
     if value is None:
-        return Finding(CHECK_ERROR, _unlike(of.name, of.unit, over.name, over.unit))
+        return Finding(CHECK_ERROR, unlike(of.name, of.unit, over.name, over.unit))
     if not over.value:
         return Finding(NO_FIGURE, f"{_said(over)} has no part: nothing is divided by 0")
     ratio = SHARE_UNITS.get(metric.unit, 1.0) * value / over.value
@@ -106,63 +104,13 @@ def _ratio(
     return MetricValue(name + labels, ratio, metric.unit, metric.direction)
 
 
-def _unlike(first: str, unit: str, second: str, other: str) -> str:
+def unlike(first: str, unit: str, second: str, other: str) -> str:
+    """Return that the units of two figures cannot be converted."""
     return f"{first} is in {unit}, which is of another dimension than {other}, the unit of {second}"
 
 
 def _said(figure: Figure) -> str:
     return f"{figure.name} {figure.value:,.5g}{show_unit(figure.unit)}"
-
-
-def faults_of_ratios(test: Test) -> Iterator[tuple[str, str]]:
-    """Yield the faults of the ratios of a test as a person wrote them: a key, and a message. What
-    only a run tells, such as the units of an output format, is judged then."""
-    units = _units(test)
-    for name, metric in test.metrics.items():
-        if isinstance(metric, Metric) and (metric.of or metric.over):
-            for key, message in _faults_of_ratio(test, metric, units):
-                yield f"metrics.{name}.{key}", message
-
-
-def _faults_of_ratio(
-    test: Test, metric: Metric, units: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the faults of one ratio: a key of the metric, and a message."""
-    if metric.find:
-        yield "find", "a metric is found, or is a ratio: give `find`, or `of` and `over`"
-    others = {"in": metric.in_file != "stdout", "reduce": metric.reduce is not None}
-    others["size_limit"] = metric.size_limit is not None
-    for key in [key for key, given in others.items() if given]:
-        yield key, "is of metrics that are found; a ratio has `of` and `over`"
-    if metric.unit not in SHARE_UNITS:
-        yield "unit", f"{metric.unit} is no unit of a ratio; write 1 or %"
-    for key, asked in (("of", metric.of), ("over", metric.over)):
-        if fault := _fault_of_name(test, asked):
-            yield key, fault
-    first, second = units.get(metric.of), units.get(metric.over)
-    if first and second and converted(1, first, second) is None:
-        yield "over", _unlike(metric.of, first, metric.over, second)
-
-
-def _units(test: Test) -> dict[str, str]:
-    """Return the units of the metrics of a test that are known before a run, by name."""
-    metrics = test.metrics.items()
-    known = {name: each.unit for name, each in metrics if isinstance(each, Metric) and each.find}
-    return {ELAPSED: "s", **known}
-
-
-def _fault_of_name(test: Test, asked: str) -> str:
-    """Return why a metric cannot be a part of another one; "" if it can. Labels are not looked at:
-    outputs differ."""
-    if not asked:
-        return "is missing; `of` and `over` are given together"
-    if asked in _written(test):
-        return f"{asked} is a ratio itself; name metrics that are found"
-    known = figure_names([test])
-    if known is None or {asked, asked.partition("{")[0]} & {ELAPSED, *known}:
-        return ""
-    remedy = suggest(asked, known) or f"there are {', '.join(sorted(known))}"
-    return f"the test has no metric {asked}; {remedy}"
 
 
 # ---- parts of a whole ----------------------------------------------------------------------------
@@ -237,7 +185,7 @@ def _fault(whole: Figure, names: Sequence[str], by_name: Mapping[str, Figure]) -
             return Finding(NO_FIGURE, f"there is no figure {name}; the figures are {has}")
         part = by_name[name]
         if converted(1, part.unit, whole.unit) is None:
-            return Finding(CHECK_ERROR, _unlike(name, part.unit, whole.name, whole.unit))
+            return Finding(CHECK_ERROR, unlike(name, part.unit, whole.name, whole.unit))
         if part.value < 0:
             return Finding(CHECK_ERROR, f"{_said(part)} is below 0, so it is no part")
     figures = [by_name[name] for name in names]
@@ -276,33 +224,3 @@ def _half_digit(value: float, decimals: int) -> float:
     """Return half of the last digit of a number with so many decimals, or of its fourth digit."""
     fourth = math.floor(math.log10(abs(value))) - DIGITS + 1 if value else -decimals
     return 0.5 * 10.0 ** max(-decimals, fourth)
-
-
-def faults_of_parts(test: Test) -> Iterator[tuple[str, list[int], str]]:
-    """Yield the faults of the ``parts`` of a test as a person wrote them: the whole, the place of a
-    part in it, and a message."""
-    units = _units(test)
-    for whole, names in test.parts.items():
-        if fault := _fault_of_name(test, whole):
-            yield whole, [], fault
-        if not names:
-            yield whole, [], "has no parts; name metrics of the test"
-        for i, name in enumerate(names):
-            if fault := _fault_of_part(test, whole, names[:i], name, units):
-                yield whole, [i], fault
-
-
-def _fault_of_part(
-    test: Test, whole: str, before: Sequence[str], name: str, units: Mapping[str, str]
-) -> str:
-    if name == whole:
-        return f"{name} is the whole itself"
-    if name in before:
-        return f"{name} is there twice"
-    if name == OTHER:
-        return f"`{OTHER}` is what the parts leave; name the metric else"
-    if fault := _fault_of_name(test, name):
-        return fault
-    if whole in units and name in units and converted(1, units[name], units[whole]) is None:
-        return _unlike(name, units[name], whole, units[whole])
-    return ""

@@ -19,14 +19,12 @@ from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
 from seatrial.judge.search import MAX_MATCHES, SearchFailed, find_all
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, PASS
-from seatrial.model.figures import Finding, MetricValue, number, shown
+from seatrial.model.figures import Finding, Measured, MetricValue, number, shown
 from seatrial.model.file_model import Size
 from seatrial.model.test import Metric, Reduce, Test
 from seatrial.units import Direction
 
 LONGEST_REASON = 400
-
-Measured = tuple[list[MetricValue], list[Finding]]
 
 
 def measure(test: Test, folder: Path) -> Measured:

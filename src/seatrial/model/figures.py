@@ -98,6 +98,10 @@ class Finding(NamedTuple):
     text: str
 
 
+Measured = tuple[list[MetricValue], list[Finding]]
+"""The figures of a run, and what is wrong with them."""
+
+
 def number(text: str) -> float:
     """Return the value of a number as C and Fortran print it, with an exponent of E or D, or of
     three digits without a letter. Raises ValueError, with the reason, for anything else: commas,
