@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from seatrial.hooks import Command, Key, hookimpl
+from seatrial.hooks import Command, Key, hookimpl, load
 from seatrial.model.file_model import doc
-from seatrial.plugins.rehearsal.keys import FileSystemModel, MachineModel, Rehearsal
+
+_HERE = "seatrial.plugins.rehearsal"
 
 
 @hookimpl
@@ -14,7 +15,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "rehearse",
-            "seatrial.plugins.rehearsal.command:command",
+            f"{_HERE}.command:command",
             "Rehearse a plan in virtual time on a simulated machine.",
             "Accept a machine by a plan",
         ),
@@ -23,21 +24,30 @@ def seatrial_commands() -> list[Command]:
 
 @hookimpl
 def seatrial_keys() -> list[Key]:
-    machine = Annotated[MachineModel, doc("how it behaves when a plan is rehearsed on it")]
-    file_system = Annotated[FileSystemModel | None, doc("its capacity in a rehearsal")]
+    keys = f"{_HERE}.keys"
+    machine, file_system = load(f"{keys}:MachineModel"), load(f"{keys}:FileSystemModel")
+    plan = load(f"{keys}:Rehearsal")
+    of_machine = doc("how it behaves when a plan is rehearsed on it")
+    of_file_system = doc("its capacity in a rehearsal")
+    capacity = Annotated[file_system | None, of_file_system]  # type: ignore[valid-type]
     reading = doc("what it reads in a rehearsal: FILESYSTEM or FILESYSTEM/TARGET")
-    plan = Annotated[Rehearsal, doc("assumptions of a rehearsal")]
-    place = "seatrial.plugins.rehearsal"
+    of_plan = doc("assumptions of a rehearsal")
     return [
         Key(
             "machine",
             "rehearsal",
-            machine,
-            MachineModel(),
-            check=f"{place}.check_machine:check_machine",
-            resolve=f"{place}.check_machine:with_paths",
+            Annotated[machine, of_machine],
+            machine(),
+            check=f"{_HERE}.check_machine:check_machine",
+            resolve=f"{_HERE}.check_machine:with_paths",
         ),
-        Key("file_system", "rehearsal", file_system, None),
+        Key("file_system", "rehearsal", capacity, None),
         Key("gauge", "rehearsal", Annotated[str, reading], ""),
-        Key("plan", "rehearsal", plan, Rehearsal(), check=f"{place}.check_plan:check_plan"),
+        Key(
+            "plan",
+            "rehearsal",
+            Annotated[plan, of_plan],
+            plan(),
+            check=f"{_HERE}.check_plan:check_plan",
+        ),
     ]

@@ -14,9 +14,9 @@ from seatrial.hooks import (
     SuspectSource,
     WebPage,
     hookimpl,
+    load,
 )
 from seatrial.model.file_model import doc
-from seatrial.plugins.usage.keys import UsageSettings
 
 _HERE = "seatrial.plugins.usage"
 
@@ -52,14 +52,15 @@ def seatrial_files() -> list[FileKind]:
 
 @hookimpl
 def seatrial_keys() -> list[Key]:
-    about = Annotated[UsageSettings, doc("the jobs that others run: what is kept and shown")]
     keys = f"{_HERE}.keys"
+    settings = load(f"{keys}:UsageSettings")
+    about = doc("the jobs that others run: what is kept and shown")
     return [
         Key(
             "machine",
             "usage",
-            about,
-            UsageSettings(),
+            Annotated[settings, about],
+            settings(),
             check=f"{keys}:check",
             resolve=f"{keys}:with_paths",
             of_runs=False,
