@@ -97,6 +97,7 @@ LONGEST = (
     "test_slurm.py",
     "test_acceptance_slurm.py",
     "test_pbs.py",
+    "test_booting.py",
     "test_mix_slurm.py",
     "test_slurm_gpus.py",
     "test_sustained.py",
@@ -105,15 +106,25 @@ LONGEST = (
     "test_sustained_slurm.py",
     "test_compat.py",
     "test_compat_tasks.py",
+    "test_unattended.py",
     "test_accept.py",
     "test_extending.py",
+    "test_without.py",
+    "test_io_suite.py",
     "test_against_slurm.py",
     "test_together.py",
     "test_stopping.py",
     "test_supervise.py",
     "test_shared_builds.py",
     "test_changing.py",
+    "test_whatif.py",
+    "test_job_suspects.py",
+    "test_year_imported.py",
     "test_running.py",
+    "test_recipes.py",
+    "test_probes.py",
+    "test_c5_surrogates.py",
+    "test_completion.py",
     "test_kill.py",
     "test_elapsed.py",
     "test_damage.py",
@@ -126,6 +137,9 @@ LONGEST = (
     "test_frozen.py",
     "test_release.py",
     "test_tutorials.py",
+    "test_readme.py",
+    "test_compat_suite.py",
+    "test_tarball_recipes.py",
     "test_changing_slurm.py",
     "test_binding.py",
     "test_webhook.py",
@@ -138,7 +152,7 @@ LONGEST = (
     "test_tuning_suite.py",
     "test_jobs.py",
 )
-APART = 10  # files between two of them
+APART = 7  # files between two of them
 
 _NOT_RUN: dict[str, list[str]] = {}  # why -> tests
 _NO_HOME = pytest.StashKey[str]()
