@@ -679,7 +679,8 @@ def test_a_test_that_was_stopped_or_never_built_makes_its_component_not_met(
     assert "1 not met" in head
     (fault,) = (line for line in head.splitlines() if line.startswith("- **In "))
     assert "unbuilt was never built: cc: internal compiler error" in fault
-    assert "wrong was stopped: 3 wrong answers in a row" in fault
+    # Runs that were under way as it was stopped may end in the same way.
+    assert re.search("wrong was stopped: [3-9] wrong answers in a row", fault)
 
 
 def test_a_test_that_always_fails_is_told_and_stopped_where_that_is_asked(

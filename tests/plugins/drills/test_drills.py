@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -82,7 +83,8 @@ class _FileServer:
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", "-l", self.mount], check=False)
-        os.kill(int(self._pid.read_text()), signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # without its mount it ends by itself
+            os.kill(int(self._pid.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture
