@@ -6,7 +6,8 @@ own arguments, environment, directory, streams, signals and exit code, and it en
 ``seatrial.cli.main`` as the installed script does. What depends on the start of the interpreter
 (its variables, its memory) is tested with ``Workplace.fresh``.
 
-One server for each process of pytest. It ends when that process ends, as its socket closes then.
+One server for each process of pytest and each environment. It ends when that process ends, as its
+socket closes then.
 """
 
 from __future__ import annotations
@@ -148,9 +149,11 @@ def start(
     env: Mapping[str, str],
     streams: Streams,
     constants: Mapping[str, float] | None = None,
+    python: str = sys.executable,
 ) -> Process:
     """Start `seatrial` with these words. ``constants``, by names such as ``trial.alarm.LIMIT``, are
-    replaced in its modules: limits that a test cannot wait for."""
+    replaced in its modules: limits that a test cannot wait for. ``python`` is the interpreter of
+    the environment that has it."""
     line = command_line(words, constants or {})
     if _asks_of_the_interpreter(env):
         return start_fresh(line, cwd, env, streams)
@@ -163,7 +166,7 @@ def start(
     reading, writing = os.pipe()
     files = [streams.out.fileno(), streams.err.fileno(), writing]
     try:
-        socket.send_fds(_server().requests, [request], files)
+        socket.send_fds(_server(python).requests, [request], files)
     finally:
         os.close(writing)
     return ForkedCommand(words, reading)
@@ -196,10 +199,10 @@ class Server(NamedTuple):
 
 
 @functools.cache
-def _server() -> Server:
+def _server(python: str) -> Server:
     ours, theirs = _pair()
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(theirs.fileno())],
+        [python, "-c", SERVE, str(theirs.fileno())],
         cwd=Path(__file__).parent.parent,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
         stdin=subprocess.DEVNULL,

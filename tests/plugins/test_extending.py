@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial import hooks
+from tests.command_server import OF_THE_INTERPRETER, Streams, start
 from tests.waiting import LONG_S, until
 
 ROOT = Path(__file__).parents[2]
@@ -101,7 +103,6 @@ class Site:
         self.environment = {
             "PATH": f"{folder}/bin:{folder}/venv/bin:/usr/bin:/bin",
             "HOME": str(folder),
-            "LC_ALL": "C.UTF-8",
         }
 
     def install(self) -> None:
@@ -131,7 +132,18 @@ class Site:
         return done.stdout + done.stderr
 
     def seatrial(self, *words: str, code: int = 0, **env: str) -> str:
-        return self.call("seatrial", *words, code=code, at=None, **env)
+        """Return what the command prints. With variables of its own it finds other plug-ins, so
+        that it needs an interpreter of its own."""
+        if env:
+            return self.call("seatrial", *words, code=code, at=None, **env)
+        said = self.folder / "said"
+        own = {name: os.environ[name] for name in os.environ if name.startswith(OF_THE_INTERPRETER)}
+        environment = self.environment | own
+        with said.open("wb") as file:
+            streams = Streams(file, file)
+            done = start(words, self.folder, environment, streams, python=str(self.python))
+            assert done.wait(4 * LONG_S) == code, (words, said.read_text())
+        return said.read_text()
 
     def evaluate(self, text: str) -> str:
         return self.call(str(self.python), "-c", text, PYTHONPATH=str(ROOT))
