@@ -1,19 +1,25 @@
-"""Settings by their best over a range, as sections of a page."""
+"""Settings and the best of them: one by one, by their best over a range, or at each size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from markupsafe import Markup
+from msgspec import to_builtins
 
 from seatrial.judge.promises import COLUMN, share_cell, told
+from seatrial.judge.statistics.significance import remedy
+from seatrial.model.figures import place_of_value
 from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
 from seatrial.results.given import GivenEntry
+from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
-from seatrial.show.formatting import NARROW, WIDE
+from seatrial.show.formatting import WIDE
 from seatrial.show.given import GIVEN, given_section, range_words, value_of
-from seatrial.show.page import Cell, Chart, Column, Part, Section, State, Table, Text, Tone
+from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, State, Table, Text, Tone
 from seatrial.units import (
     count,
     in_per_cent,
@@ -31,107 +37,206 @@ _LOOKS: dict[str, tuple[str, int]] = {
     "unclear": ("muted", 1),
     "worse": ("muted", 3),
 }
-MAX_NAMED = 4
+MAX_NAMED = 6
+MAX_TIES = 4
 HOW = (
     "The best of several noisy cases looks better than it is. So all cases of all settings were "
     "judged together: a setting is worse only if each of its cases is, and an interval holds for "
     "all pairs of cases that might have been chosen."
 )
+CAPTION = "Speed in per cent of that of the best setting, with 95 % intervals"
+
+Shown = Sequence[BestTable | OverSizes]
 
 
-def range_sections(table: BestTable) -> list[Section]:
-    """Return the sections of a table of which each setting is the best of its range."""
-    unit, better = show_unit(table.unit, " in {}"), f" ({table.better} is better)"
-    over, range_ = ", ".join(table.over), ", ".join(table.best_of)
-    title = f"{table.case}: {table.metric}{unit}{better} over {over}, best of {range_}"
-    parts: list[Part] = []
-    if table.along:
-        parts.append(f"along with them: {', '.join(table.along)}")
-    parts += [_rows(table), *_told(table), *([Text(HOW, "quiet")] if table.settings else [])]
-    if any(one.ratio is not None for one in table.settings):
-        caption = "Speed in per cent of that of the best setting"
-        parts.append(Chart(lambda width: forest(table, width == WIDE), caption))
-    sections = [Section(title, parts)]
-    return [*sections, given_section(table.given)] if table.given else sections
+def best_page(shown: Shown) -> Page:
+    """Return the page of some tables of settings, and of the cases that are in none."""
+    sections = [section for one in shown for section in _sections(one)]
+    left_out = shown[0].left_out_words if shown else ""
+    last = Section("", [f"left out: {left_out}"] if left_out else [])
+    return Page("Best settings", [*sections, last], records=lambda: to_builtins(_tables(shown)))
+
+
+def _tables(shown: Shown) -> list[BestTable]:
+    return [
+        table for one in shown for table in (one.tables if isinstance(one, OverSizes) else [one])
+    ]
+
+
+def _sections(one: BestTable | OverSizes) -> list[Section]:
+    if isinstance(one, OverSizes):
+        return [_size_section(one)]
+    unit = show_unit(one.unit, " in {}")
+    better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
+    range_ = f", best of {', '.join(one.best_of)}" if one.best_of else ""
+    title = f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}{range_}"
+    words = [*_told(one)]
+    about: list[Part] = [
+        f"along with them: {', '.join(one.along)}" if one.along else "",
+        f"constant resources: {count(one.cores, 'core')} in each setting" if one.cores else "",
+        *(Text(each, only="browser") for each in words),
+        *_chart(one),
+        *_grid(one),
+        _rows(one),
+    ]
+    told: list[Part] = [
+        *(Text(each, only="terminal") for each in words),
+        Text(HOW, "quiet") if one.best_of and one.settings else "",
+    ]
+    given = [given_section(one.given)] if one.given else []
+    return [Section(title, about), Section("", told), *given]
+
+
+def _chart(one: BestTable) -> list[Part]:
+    """Return the picture of the settings, if several can be compared."""
+    if all(each.ratio is None for each in one.settings):
+        return []
+    return [Chart(partial(forest, one), CAPTION)]
+
+
+def _grid(one: BestTable) -> list[Part]:
+    """Return the settings over two parameters as a table of both."""
+    if len(one.over) != 2 or one.reason:
+        return []
+    by_values = {tuple(each.values.values()): each for each in one.settings}
+    down, across = (
+        sorted(dict.fromkeys(values), key=place_of_value) for values in zip(*by_values, strict=True)
+    )
+    rows = [[row, *(_share(by_values.get((row, each))) for each in across)] for row in down]
+    columns = [Column(" by ".join(one.over)), *(Column(name, "share") for name in across)]
+    title = "Per cent of the best; marked: on the plateau"
+    return [Table(columns, rows, title=title, only="browser")]
+
+
+def _share(one: Setting | None) -> Cell:
+    if one is None:
+        return ""
+    if one.ratio is None:
+        return State("failed", "quiet")
+    share = in_per_cent(one.ratio)
+    return State(share, "better") if one.on_plateau else share
 
 
 def _rows(table: BestTable) -> Table:
     least = table.statistic == "least"
-    figure = "least" if least else "median"
-    titles = [
-        *(Column(name, fold=True) for name in table.over),
+    columns = [
+        *(_value_column(name, table) for name in table.over),
         Column("best at", fold=True, spare=-1),
-        Column(figure, "number", unit=table.unit),
+        Column("least" if least else "median", "number"),
+        Column("bound", "number"),
         Column("runs", "count"),
         Column("tried", "count"),
         Column(COLUMN, "share"),
-        Column("of best", "share"),
-        Column("95 %", "share"),
+        Column("of the best", "share"),
+        Column("95 %", "share", spare=-1),
         Column("", "state"),
-        Column("excluded", fold=True, spare=1),
+        Column("excluded", fold=True),
     ]
     rows = [_row(one, least) for one in table.settings]
-    return Table(titles, [*rows, *(_given_row(entry, table) for entry in table.given)])
+    return Table(columns, [*rows, *(_given_row(entry, table) for entry in table.given)])
+
+
+def _value_column(name: str, table: BestTable) -> Column:
+    bound = [one.values for one in table.settings] + [entry.values for entry in table.given]
+    values = [values[name] for values in bound if name in values]
+    return Column(name, "number" if are_numbers(values) else "text", fold=True)
 
 
 def _row(one: Setting, least: bool) -> list[Cell]:
-    at = " ".join(f"{name}={value}" for name, value in one.at.items())
     return [
         *one.values.values(),
-        at,
+        _words(one.at),
         one.least if least else one.median,
+        one.bound if least else None,
         one.n,
-        f"{one.tried} of {one.tried + one.without}" if one.without else one.tried,
+        _tried(one),
         share_cell(one.promised),
         in_per_cent(one.ratio),
         interval_in_per_cent(one.low, one.high),
-        State(one.word, _tone(one)),
-        one.reason if not one.n else causes(one.excluded),
+        State("" if one.verdict == "no figure" else one.word, _TONES.get(one.verdict, "")),
+        _excluded(one),
     ]
 
 
+def _tried(one: Setting) -> Cell:
+    """Return how many cases of a range have a figure; nothing for a setting of one case."""
+    if one.without:
+        return f"{one.tried} of {one.tried + one.without}"
+    return one.tried or None
+
+
+def _excluded(one: Setting) -> str:
+    """Return which runs were left out; of a setting without a figure why it has none."""
+    return causes(one.excluded) if one.n or not one.reason else one.reason
+
+
 def _given_row(entry: GivenEntry, table: BestTable) -> list[Cell]:
-    ratio = in_per_cent(entry.ratio)
-    at = range_words(entry) or "not told"
-    figures: list[Cell] = [value_of(entry, table.unit), None, entry.tried, "", ratio, ""]
-    return [*entry.values.values(), at, *figures, GIVEN, ""]
+    at = (range_words(entry) or "not told") if table.best_of else ""
+    figures: list[Cell] = [value_of(entry, table.unit), None, None, entry.tried or None, ""]
+    return [*entry.values.values(), at, *figures, in_per_cent(entry.ratio), "", GIVEN, ""]
 
 
 _TONES: dict[str, Tone] = {"best": "better", "worse": "quiet", "unclear": "suspect"}
 
 
-def _tone(one: Setting) -> Tone:
-    return _TONES.get(one.verdict, "")
-
-
-def _told(table: BestTable) -> Iterator[str]:
-    """Yield what is told below the rows: the best, ties, edges of ranges."""
-    if table.reason:
-        yield table.reason
+def _told(one: BestTable) -> Iterator[str]:
+    """Yield what is told of the settings: the best, those as good, edges of ranges."""
+    if one.reason:
+        yield one.reason
         return
-    best = table.settings[0]
-    value = best.least if table.statistic == "least" else best.median
-    where = _words(best.at)
-    yield f"best: {best.name}: {show_figure(value or 0.0, table.unit)} at {where}"
-    if table.indistinct:
-        named = "; ".join(one.name for one in table.indistinct)
-        yield f"cannot be told from the best: {named}"
-        yield from dict.fromkeys(f"{one.name}: {one.reason}" for one in _unclear(table.indistinct))
-    elif any(one.verdict == "worse" for one in table.settings):
+    best = one.settings[0]
+    figure = best.least if one.statistic == "least" else best.median
+    where = f" at {_words(best.at)}" if best.at else ""
+    yield f"best: {best.name}: {show_figure(figure or 0.0, one.unit)}{where}"
+    if one.indistinct:
+        yield f"cannot be told from the best: {_named(one.indistinct)}"
+        yield from _unclear(one.indistinct)
+    elif any(each.verdict == "worse" for each in one.settings):
         yield "all others that were measured are worse, beyond noise"
-    for one in table.settings:
-        yield from _of_range(one)
-    yield from told(one.promised for one in table.settings)
+    if one.agreement[1]:
+        yield "best in {} of {} {}".format(*one.agreement, one.blocks)
+    yield from _plateau(one)
+    for each in one.settings:
+        yield from _of_range(each)
+    yield from of_figures(one)
+    yield from told(each.promised for each in one.settings)
+    if failed := sum(each.verdict == "no figure" for each in one.settings):
+        yield f"{count(failed, 'setting')} without a figure"
 
 
-def _unclear(settings: Sequence[Setting]) -> list[Setting]:
-    return [one for one in settings if one.verdict == "unclear" and one.reason]
+def _plateau(one: BestTable) -> Iterator[str]:
+    """Yield which settings are about as good as the best one, and where figures drop."""
+    around = [each for each in one.settings[1:] if each.on_plateau]
+    if one.plateau and around:
+        named = f"plateau: the best and {_named(around)}"
+        yield f"{named}: within 5 % of it, or as good within the noise"
+    for drop in one.drops:
+        yield drop.words(one.over[0])
+
+
+def _unclear(settings: list[Setting]) -> Iterator[str]:
+    """Yield why settings are unclear, each reason once, and the remedy."""
+    reasons: dict[str, list[Setting]] = {}
+    for each in settings:
+        if each.verdict == "unclear" and each.reason:
+            reasons.setdefault(each.reason, []).append(each)
+    for reason, unclear in list(reasons.items())[:MAX_NAMED]:
+        whose = "all of these" if 1 < len(unclear) == len(settings) else _named(unclear)
+        yield f"{whose}: {reason}"
+    if needed := max((each.needed for each in settings), default=0):
+        yield remedy(needed)
+
+
+def _named(settings: list[Setting]) -> str:
+    more = len(settings) - MAX_NAMED
+    named = "; ".join(each.name for each in settings[:MAX_NAMED])
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _of_range(one: Setting) -> Iterator[str]:
     """Yield what is told of the range of one setting."""
     if one.ties:
-        ties = listed([_words(each) for each in one.ties], MAX_NAMED)
+        ties = listed([_words(each) for each in one.ties], MAX_TIES)
         yield f"{one.name}: {_words(one.at)} cannot be told from {ties}"
     if one.edges:
         yield (
@@ -140,13 +245,12 @@ def _of_range(one: Setting) -> Iterator[str]:
         )
 
 
-def _words(at: dict[str, str]) -> str:
+def _words(at: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in at.items())
 
 
-def forest(table: BestTable, wide: bool) -> Any:
-    """Return the speed of each setting in per cent of the best one's, with its interval, as
-    SVG."""
+def forest(table: BestTable, width: int) -> Markup:
+    """Draw the speed of each setting in per cent of the best one's, with its interval."""
     measured = [one for one in table.settings if one.ratio is not None]
     rows = []
     for one in measured[:DRAWN]:
@@ -164,8 +268,8 @@ def forest(table: BestTable, wide: bool) -> Any:
         about="A row for each setting, with its 95 % interval",
         axis=Axis("of the best", "%"),
         centre=100,
-        width=WIDE if wide else NARROW,
-        stacked=not wide,
+        width=width,
+        stacked=width < WIDE,
         bars=True,
     )
 
@@ -173,7 +277,7 @@ def forest(table: BestTable, wide: bool) -> Any:
 # ---- the best at each size -----------------------------------------------------------------------
 
 
-def size_sections(one: OverSizes) -> list[Section]:
+def _size_section(one: OverSizes) -> Section:
     """Return the section of a case whose settings are ranked at each size."""
     unit = show_unit(one.unit, "in {}, ")
     sizes = count(len(one.tables), "size")
@@ -192,7 +296,7 @@ def size_sections(one: OverSizes) -> list[Section]:
     rows = [_size_row(table, one) for table in one.tables]
     title = f"{one.case}: {one.metric} over {', '.join(one.over)}, by {one.x}"
     promised = (each.promised for table in one.tables for each in table.settings[:1])
-    return [Section(title, [*parts, Table(columns, rows), *_size_words(one), *told(promised)])]
+    return Section(title, [*parts, Table(columns, rows), *_size_words(one), *told(promised)])
 
 
 def _size_row(table: BestTable, one: OverSizes) -> list[Cell]:
@@ -209,7 +313,7 @@ def _size_row(table: BestTable, one: OverSizes) -> list[Cell]:
     ]
     return [
         *(size, best.name, figure, best.n, share_cell(best.promised)),
-        *(listed(others, MAX_NAMED), "; ".join(failed)),
+        *(listed(others, MAX_TIES), "; ".join(failed)),
     ]
 
 
@@ -228,8 +332,8 @@ def _size_words(one: OverSizes) -> Iterator[str]:
 
 
 def _alike(each: SizeRange) -> str:
-    more = ["others"] if len(each.settings) > MAX_NAMED else []
-    return " or ".join([*each.settings[:MAX_NAMED], *more])
+    more = ["others"] if len(each.settings) > MAX_TIES else []
+    return " or ".join([*each.settings[:MAX_TIES], *more])
 
 
 def _where(each: SizeRange, one: OverSizes) -> str:

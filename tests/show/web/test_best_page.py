@@ -38,25 +38,25 @@ def judged(served: Served, **query: Any) -> Any:
 
 def test_settings_are_ranked(served: Served) -> None:
     found = judged(served)
-    assert found["names"] == ["order", "stripe"]
-    (panel,) = found["panels"]
-    table = panel["table"]
+    (table,) = found["records"]
     assert table["settings"][0]["values"] == {"order": "grid", "stripe": "4"}
     assert [one["verdict"] for one in table["settings"]].count("worse") == 6
     html = served.get("/best?trial=sweep")[1]
-    assert "Cannot be told from the best: order=grid, stripe=16" in html
-    assert "1 timeout, 1 out of memory" in html and 'scope="row">snake</th>' in html
-    (least,) = judged(served, least=1)["panels"]
-    assert least["table"]["statistic"] == "least"
-    assert "Bound" in served.get("/best?trial=sweep&least=1")[1]
+    assert "cannot be told from the best: order=grid, stripe=16" in html
+    assert "1 timeout, 1 out of memory" in html and ">order by stripe</th>" in html
+    assert 'id="over-values"><option value="order"><option value="stripe">' in html
+    assert '<span class="judged better">100.0 %</span>' in html, "on the plateau"
+    (least,) = judged(served, least=1)["records"]
+    assert least["statistic"] == "least"
+    assert ">bound</th>" in served.get("/best?trial=sweep&least=1")[1]
 
 
 def test_a_default_is_a_setting_and_cases_in_no_table_are_counted(served: Served) -> None:
-    (panel,) = judged(served, trial="io1")["panels"]
-    assert len(panel["table"]["settings"]) == 16
+    (table,) = judged(served, trial="io1")["records"]
+    assert len(table["settings"]) == 16
     judged(served, trial="io1 sweep", over="order")
     html = served.get("/best?trial=io1+sweep&over=order")[1]
-    assert "Left out: 16 cases without order" in html
+    assert "left out: 16 cases without order" in html
     matrix = frost.judged(served, "/matrix", trial="io1 sweep", by="writers")
     assert matrix["records"]["columns"] == ["1", "2"]
     assert (

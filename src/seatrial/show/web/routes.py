@@ -54,7 +54,7 @@ _PAGES = (
     _page("/history", "history", "history", "study.html", form=True, rows="lines"),
     _page("/records", "records", "records", "study.html", form=True, rows="lines"),
     _page("/matrix", "matrix", "matrix", "study.html", form=True),
-    _page("/best", "best", "best", "best.html", form=True),
+    _page("/best", "best", "best", "study.html", form=True),
     _page("/ratio", "ratio", "ratio", "study.html", form=True, rows="lines"),
     _page("/scaling", "scaling", "scaling", "study.html", form=True, rows="lines"),
 )
