@@ -9,12 +9,13 @@ import pytest
 from bench.quality import sides
 from msgspec.structs import replace
 
-from seatrial.cli.compare import page
 from seatrial.errors import UsageError
 from seatrial.model import codes
 from seatrial.results.compare import Comparison, ComparisonRow, compare_sides
 from seatrial.results.selection import gather, parse_side
 from seatrial.results.store.ingest import synced
+from seatrial.show.compare import compare_page
+from seatrial.show.text import page_text
 from tests.results.store.trials import NOON, a_case
 
 from .figures import TIME, TRIAD, Measuring, bound, steady
@@ -117,7 +118,8 @@ def test_a_mean_of_unclear_rows_says_so(tmp_path: Path) -> None:
     found = two(tmp_path, fill(1), fill(2), cases=3)
     triad = next(mean for mean in found.means if mean.metric == "triad")
     assert (triad.ratios, triad.unclear) == (3, 3)
-    assert "3 ratios, all of them unclear: no evidence of a difference" in page([found], [[]])
+    told = page_text(compare_page([found], [[]]))
+    assert "3 ratios, all of them unclear: no evidence of a difference" in told
 
 
 def test_what_fails_or_is_gone_stays_as_missing_with_its_cause(tmp_path: Path) -> None:

@@ -88,13 +88,14 @@ def test_what_cannot_be_ranked_is_said_beside_the_form(served: Served) -> None:
 
 def test_compare_has_ladders_and_spreads(served: Served) -> None:
     found = frost.judged(served, "/compare", before="v0", between="v1", after="v2")
-    (one,) = found["ladders"]
+    (one,) = found["records"]["ladders"]
     assert [round(step["times"], 2) for step in (*one["steps"], one["product"])] == [1.6, 1.4, 2.24]
     html = served.get("/compare?before=v0&between=v1&after=v2")[1]
-    assert "Step by step" in html and "x2.24 better" in html
+    assert "Each side beside the one before" in html and "x2.24 better" in html
     found = frost.judged(served, "/compare", before="a", after="b", spread=1)
-    assert found["spread"]["rows"][0]["verdict"] == "less steady" and not found["ladders"]
-    assert "Robust deviation of after" in served.get("/compare?before=a&after=b&spread=1")[1]
+    (spread,) = found["records"]["spreads"]
+    assert spread["rows"][0]["verdict"] == "less steady" and not found["records"]["ladders"]
+    assert "Robust deviation of B" in served.get("/compare?before=a&after=b&spread=1")[1]
 
 
 @pytest.mark.needs("chromium")

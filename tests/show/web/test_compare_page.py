@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
-from seatrial.show.web.pages.compare import ComparePage
 from tests.results.figures import Measuring, bound
 from tests.results.test_provenance import make
 
@@ -42,28 +41,40 @@ def judged(served: Served, **query: Any) -> Any:
     return frost.judged(served, "/compare", **{"before": "before", "after": "after", **query})
 
 
+def compared(served: Served, **query: Any) -> Any:
+    """The comparison, with the verdicts of its rows."""
+    (one,) = judged(served, **query)["records"]["comparisons"]
+    return {**one, "counts": Counter(row["verdict"] for row in one["rows"])}
+
+
 @pytest.mark.needs("chromium")
 def test_two_trials_are_named_and_compared(served: Served, browser: Browser) -> None:
+    from playwright.sync_api import expect
+
     with open_page(browser, served.address) as page:
         page.goto("/compare")
         page.fill("input[name=before]", "before")
         page.fill("input[name=after]", "after")
         page.keyboard.press("Enter")
-        page.wait_for_selector("h2:has-text('5 rows')")
-        assert page.get_by_text("could not show a change that matters").count() == 1
+        page.wait_for_selector("a:has-text('all 5')")
+        assert page.get_by_text("1 row could not show a change of 2 %").count() == 1
         page.get_by_role("link", name="show it").click()
-        page.wait_for_selector("h2:has-text('10 rows')")
-        assert page.locator("tbody tr").first.inner_text().startswith("worse")
+        page.wait_for_selector("a:has-text('all 10')")
+        rows = page.locator("table").first.locator("tbody tr")
+        assert rows.first.inner_text().startswith("worse")
         assert page.locator("figure svg[role=img]:visible").count() == 1
         page.get_by_role("link", name="1 better").click()
-        page.wait_for_selector("h2:has-text('1 row that is better')")
-        assert "hpl" in page.locator("tbody tr").first.inner_text()
-        page.get_by_role("link", name="all", exact=True).click()
-        page.wait_for_selector("h2:has-text('10 rows')")
-        page.get_by_role("link", name="Case").click()
+        page.wait_for_url("**verdict=better**")
+        expect(rows).to_have_count(1)
+        assert "hpl" in rows.first.inner_text()
+        page.get_by_role("link", name="all 10").click()
+        expect(rows).to_have_count(10)
+        page.select_option("select[name=sort]", "case")
+        page.get_by_role("button", name="Show").click()
         page.wait_for_url("**sort=case**")
-        cases = page.locator("table").first.locator("tbody tr td:nth-child(2)").all_inner_texts()
-        assert cases == sorted(cases) and cases[0] == "<b>evil</b>"
+        expect(rows.first).to_contain_text("<b>evil</b>")
+        cases = rows.locator("td:nth-child(2)").all_inner_texts()
+        assert cases == sorted(cases)
         page.get_by_role("link", name="triad").first.click()
         page.wait_for_url("**/history?metric=triad**")
 
@@ -84,7 +95,7 @@ def test_it_fits_a_telephone_and_the_dark(served: Served, browser: Browser) -> N
 
 
 def test_the_judgement_is_that_of_the_command(served: Served) -> None:
-    found = judged(served, elapsed="1")
+    found = compared(served, elapsed="1")
     assert found["counts"] == {"worse": 1, "better": 1, "unclear": 2, "same": 4, "missing": 2}
     worst = found["rows"][0]
     assert (worst["case"], worst["metric"], worst["verdict"]) == (
@@ -97,19 +108,30 @@ def test_the_judgement_is_that_of_the_command(served: Served) -> None:
 
 
 def test_metrics_tests_and_what_matters_are_chosen(served: Served) -> None:
-    assert {row["metric"] for row in judged(served, metric="tri*")["rows"]} == {"triad"}
-    assert {row["test"] for row in judged(served, test="hpl")["rows"]} == {"hpl"}
-    assert judged(served, least="20%", metric="triad")["counts"] == {"same": 2, "missing": 1}
-    assert len(judged(served, rows=3)["rows"]) == 3
+    assert {row["metric"] for row in compared(served, metric="tri*")["rows"]} == {"triad"}
+    assert {row["test"] for row in compared(served, test="hpl")["rows"]} == {"hpl"}
+    assert compared(served, least="20%", metric="triad")["counts"] == {"same": 2, "missing": 1}
+
+
+def test_rows_are_chosen_and_sorted(served: Served) -> None:
+    assert len(compared(served, rows=3)["rows"]) == 3
+    assert "and 2 more<a href=" in served.get(f"{PAGE}&rows=3")[1]
+    assert compared(served, verdict="better")["counts"] == {"better": 1}
+    gains = [row["gain"] for row in compared(served, sort="change")["rows"]]
+    told = [gain for gain in gains if gain is not None]
+    assert told == sorted(told) and gains[: len(told)] == told, "the worst first"
+    metrics = [row["metric"] for row in compared(served, sort="metric")["rows"]]
+    assert metrics == sorted(metrics)
 
 
 def test_a_rehearsed_side_is_marked(served: Served) -> None:
-    found = judged(served, after="rehearsed")
-    assert found["rehearsed"] and "rehearsed" in found["notices"][0]
+    assert judged(served, after="rehearsed")["rehearsed"]
+    found = compared(served, after="rehearsed")
+    assert "rehearsed" in found["notices"][0]
     _, html = served.get("/compare?before=before&after=rehearsed")
     assert 'class="notice rehearsal"' in html
     assert "figures of a rehearsal, which were never measured" in found["doubts"]
-    assert "Not decided as a whole: " in html
+    assert '<p class="notice">undecided: ' in html
     for query in ({"after": "rehearsed:odd=1"}, {"after": "rehearsed", "test": "nope"}):
         refused = judged(served, **query)
         assert refused["state"] == "refused" and refused["rehearsed"], refused["reason"]
@@ -143,21 +165,16 @@ def test_what_cannot_be_compared_is_said_beside_the_form(served: Served) -> None
 
 
 def test_two_sides_are_to_be_named(served: Served) -> None:
-    found = served.json("/compare")
-    assert found["latest"] == ["before", "after"]
-    assert found["state"] == "asked" and set(found["tags"]) == {"after", "before", "rehearsed"}
+    assert served.json("/compare")["state"] == "asked"
+    html = served.get("/compare")[1]
+    assert '<a href="/compare?before=before&amp;after=after">The latest trial with' in html
+    assert '<option value="rehearsed">' in html, "what the form suggests"
 
 
 def test_what_is_drawn_is_the_change_of_the_table(served: Served) -> None:
-    from msgspec import convert
-
-    from seatrial.results.compare import ComparisonRow
-
-    rows = convert(judged(served)["rows"], list[ComparisonRow])
-    rows = [row for row in rows if row.metric == "time"]
-    page = ComparePage(state="judged", least=MIN_RELATIVE_CHANGE, tags=[], latest=[], rows=rows)
-    drawn = str(page.forest(wide=True))
-    assert "+5.7 % better" in drawn and "-5.7 %" not in drawn
+    judged(served, metric="time")
+    html = served.get(f"{PAGE}&metric=time")[1]
+    assert "+5.7 % better" in html and "-5.7 %" not in html
 
 
 def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:
@@ -170,4 +187,4 @@ def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:
         running.until_read()
         judged(running)
         page = running.get(PAGE)[1]
-    assert '<td>OMP_NUM_THREADS</td><td colspan="2" class="quiet">they differ</td>' in page
+    assert "<td>OMP_NUM_THREADS</td><td>they differ</td>" in page.replace(' class="text"', "")

@@ -173,16 +173,18 @@ def cases_page(
 ) -> dict[str, Any]:
     """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
     a ``panel``, and fields that replace those asked. ``metrics`` come first among those that are
-    suggested; for ``name``, ``labels`` and ``given`` see ``cases_study``."""
+    suggested; ``labels``: the form's words for options of the command line; for ``name`` and
+    ``given`` see ``cases_study``."""
     first = query.number("first", 0)
-    study = cases_study(state, query, name, labels, judge, given)
+    study = cases_study(state, query, name, judge, given)
+    form = [Field(label, name) for name, label in labels.items()]
     tables, others = study.value or ((), {})
     names = dict.fromkeys([*metrics, *metric_names(state.store())])
     return {
         "state": study.state,
         "tags": suggested_trials(state),
         "metrics": list(names)[:MAX_NAMED],
-        "reason": study.reason,
+        "reason": in_words_of_form(study.reason, form),
         "panels": [panel(table) for table in tables[first : first + TABLES]],
         "found": len(tables),
         "first": first if tables else 0,
@@ -203,21 +205,26 @@ def cases_view(
     """Return the view of a study of cases of trials without its answer, and what ``judge`` made of
     the sides that the query names; None where it is not judged. Of ``view`` the title is the
     study's name, and the fields are its own. ``asked``: what they say."""
-    labels = {field.name.replace("_", "-"): field.label for field in view.fields}
-    study = cases_study(state, query, (view.title, asked), labels, judge, given)
+    study = cases_study(state, query, (view.title, asked), judge, given)
     trial = query.text("trial")
     return replace(
         view,
         title=f"{view.title} of {trial}" if trial else view.title,
         fields=fields_of_cases(state, view.fields),
         state=study.state,
-        reason=study.reason,
+        reason=in_words_of_form(study.reason, view.fields),
         rehearsed=study.rehearsed,
         help=HOW_TO_WRITE_SIDES,
         choices=choices_of("trial", suggested_trials(state)),
         first=query.number("first", 0),
         shown=TABLES,
     ), study.value
+
+
+def in_words_of_form(reason: str, fields: Sequence[Field]) -> str:
+    """Return a reason with the labels of fields in place of options of the command line."""
+    labels = {f"--{field.name.replace('_', '-')}": f"“{field.label}”" for field in fields}
+    return re.sub(r"--[a-z-]*[a-z]", lambda option: labels.get(option[0], option[0]), reason)
 
 
 def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
@@ -240,13 +247,12 @@ def cases_study(
     state: ServerState,
     query: PageQuery,
     name: tuple[Hashable, ...],
-    labels: Mapping[str, str],
     judge: Callable[[list[Side]], T],
     given: bool = False,
 ) -> StudyAnswer[T]:
     """Return what ``judge`` makes of the sides that the query names; it is made in the background.
-    ``name``: of the study, apart from its sides. ``labels``: the form's words for options of the
-    command line. ``given``: sides may be figures that somebody gave."""
+    ``name``: of the study, apart from its sides. ``given``: sides may be figures that somebody
+    gave."""
     written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
     if not written:
         return StudyAnswer(None, "asked")
@@ -265,8 +271,6 @@ def cases_study(
     study = state.studies.answer((*name, written, test, rehearsed), version, judged)
     if study.value is None:
         made_up = names_rehearsal(state.store(), texts, rehearsed)
-        options = "|".join(labels)
-        reason = re.sub(rf"--({options})\b", lambda option: f"“{labels[option[1]]}”", study.reason)
-        return StudyAnswer(None, study.state, reason, made_up)
+        return StudyAnswer(None, study.state, study.reason, made_up)
     value, made_up = study.value
     return StudyAnswer(value, "judged", rehearsed=made_up)

@@ -50,7 +50,7 @@ _PAGES = (
     _page("/machines/{machine}", "machines", "machine", "machine.html", form=True),
     _page("/machines/{machine}/nodes/{node}", "machines", "node", "node.html", form=True),
     _page("/bands", "networks", "bands", "study.html", form=True),
-    _page("/compare", "compare", "compare", "compare.html", form=True),
+    _page("/compare", "compare", "compare", "study.html", form=True),
     _page("/history", "history", "history", "study.html", form=True, rows="lines"),
     _page("/records", "records", "records", "study.html", form=True, rows="lines"),
     _page("/matrix", "matrix", "matrix", "study.html", form=True),
