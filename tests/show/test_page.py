@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from click import unstyle
 
 from seatrial.show.html import page_html
@@ -19,7 +20,7 @@ from seatrial.show.page import (
     Text,
     TimeChart,
 )
-from seatrial.show.text import page_text
+from seatrial.show.text import letter_of, page_text
 
 RUNS = [("copy <b>", 3, 2.5, None), ("add", 12, None, "slow")]
 
@@ -84,3 +85,29 @@ def test_of_very_many_values_the_extremes_are_drawn() -> None:
     chart = TimeChart("t", "", [Dots("rate", values)], "rate", "MB/s")
     html = page_html(Page("", [Section("", [chart])]), address)
     assert len(html) < 200_000 and ">500</text>" in html
+
+
+def test_a_column_has_the_width_of_long_texts_only_where_it_has_some() -> None:
+    columns = [Column("case"), Column("unit", fold=True), Column("why", fold=True)]
+    rows = [["a", "MB/s", "it was slower than half of the others"]]
+    html = page_html(Page("", [Section("", [Table(columns, rows)])]), address)
+    assert "<td>MB/s</td>" in html and '<td class="text">it was' in html
+
+
+def test_letters_stand_for_titles_where_a_terminal_is_narrow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["intel-oneapi-2024", "gcc-openmpi"]
+    columns = [Column("test"), *(Column(name, "count", letter=True) for name in names)]
+    page = Page("", [Section("", [Table(columns, [["stream", 1, 2], ["hpl", 3, 4]])])])
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 30)
+    assert unstyle(page_text(page)).splitlines() == [
+        "test    A  B",
+        "stream  1  2",
+        "hpl     3  4",
+        "A = intel-oneapi-2024, B =",
+        "  gcc-openmpi",
+    ]
+    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 60)
+    assert "intel-oneapi-2024  gcc-openmpi" in page_text(page)
+    assert letter_of(25) == "Z" and letter_of(26) == "AA" and letter_of(53) == "BB"

@@ -16,7 +16,7 @@ from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import machine_address, trial_address
 from seatrial.show.page import Chart, Column, Link, Page, Part, Section, Table
-from seatrial.units import count, show_number, show_share
+from seatrial.units import count, show_figure, show_number
 
 MAX_ODD = 20
 CAPTION = "Pairs of ranks by the smallest level that holds both"
@@ -70,7 +70,7 @@ def _levels(one: LevelFigures) -> Table:
     columns = (
         Column("level", value=lambda band: band.level),
         Column("pairs", "count", lambda band: band.pairs),
-        Column("median", "number", lambda band: f"{band.median:.4g}"),
+        Column("median", "number", lambda band: band.median),
         Column("95 %", "number", lambda band: _interval(band.low, band.high)),
         Column("modes", "count", lambda band: band.modes, only="terminal"),
         Column("modes (share)", value=lambda band: _modes(one, band.level), only="browser"),
@@ -80,7 +80,7 @@ def _levels(one: LevelFigures) -> Table:
 
 def _modes(one: LevelFigures, level: str) -> str:
     return ", ".join(
-        f"{show_number(mode.centre)} ({show_share(mode.share)})" for mode in one.modes[level]
+        f"{show_number(mode.centre)} ({100 * mode.share:.0f} %)" for mode in one.modes[level]
     )
 
 
@@ -90,14 +90,14 @@ def _cores(one: LevelFigures) -> Table:
         Column("cores", value=one.cores_text, fold=True),
         Column("pairs", "count", lambda band: band.pairs),
         Column("share", "number", lambda band: f"{100 * band.share:.3g} %"),
-        Column("median", "number", lambda band: f"{band.median:.4g}"),
+        Column("median", "number", lambda band: band.median),
         Column("95 %", "number", lambda band: _interval(band.low, band.high)),
     )
     return Table.of(columns, one.core_bands)
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None else f"{low:.4g}..{high:.4g}"
+    return "" if low is None or high is None else f"{show_number(low)}..{show_number(high)}"
 
 
 def _told(one: LevelFigures) -> Iterator[Part]:
@@ -108,7 +108,7 @@ def _told(one: LevelFigures) -> Iterator[Part]:
     yield from step_texts(one)
     yield hop_text(one)
     if one.expected_mean is not None:
-        mean = f"{one.expected_mean:.4g} {one.unit}"
+        mean = show_figure(one.expected_mean, one.unit)
         yield f"expected mean of evenly drawn pairs of nodes: {mean}"
     for odd in found.odd[:MAX_ODD]:
         yield f"beyond its band: {_odd_text(odd, one)}"

@@ -46,6 +46,6 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     names, tables = found
     return replace(
         view.suggesting(over=names, best_of=names, x=names),
-        answer=best_page(tables[view.first : view.first + TABLES]),
+        answer=best_page(tables[view.first : view.first + TABLES] or tables[:TABLES]),
         found=len(tables),
     )
