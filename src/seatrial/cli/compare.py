@@ -17,7 +17,7 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.results import provenance
-from seatrial.results.compare import Comparison, compare_sides
+from seatrial.results.compare import Comparison, Difference, compare_sides
 from seatrial.results.fact_sources import node_differences
 from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import ladders
@@ -83,13 +83,7 @@ def command(
     seatrial compare daint titan --best-of nodes,tasks
     """
     _require_sides(sides, ladder, spread, best_of)
-    with opened(folders) as store:
-        gathered = [gather(store, parse_side(side), tests, given=True) for side in sides]
-        trials = trials_of(gathered)
-        tell_damage(store, trials)
-        facts = [node_differences(store, gathered[0], other) for other in gathered[1:]]
-    if per:
-        gathered = [per_resource(side, per) for side in gathered]
+    gathered, facts = _gathered(folders, sides, tests, per)
     base, *others = gathered
     chosen = (lambda name: is_named(name, metrics)) if metrics else None
 
@@ -111,7 +105,7 @@ def command(
         for other, changed in zip(others, facts, strict=True)
     ]
     print_page(compare_page(compared, origins), form)
-    return _exit_code(compared, any(trial.damaged for trial in trials))
+    return _exit_code(compared, any(trial.damaged for trial in trials_of(gathered)))
 
 
 def _require_sides(sides: tuple[str, ...], ladder: bool, spread: bool, best_of: str) -> None:
@@ -122,6 +116,17 @@ def _require_sides(sides: tuple[str, ...], ladder: bool, spread: bool, best_of: 
         raise click.UsageError("--ladder and --spread answer two questions; give one of them")
     if spread and best_of:
         raise click.UsageError("--best-of compares medians, and --spread does not; leave one out")
+
+
+def _gathered(
+    folders: Folders, texts: tuple[str, ...], tests: tuple[str, ...], per: str | None
+) -> tuple[list[Side], list[list[Difference]]]:
+    """Return the sides, and the facts of nodes in which each differs from the first."""
+    with opened(folders) as store:
+        sides = [gather(store, parse_side(text), tests, given=True) for text in texts]
+        tell_damage(store, trials_of(sides))
+        facts = [node_differences(store, sides[0], other) for other in sides[1:]]
+    return [per_resource(side, per) for side in sides] if per else sides, facts
 
 
 def _exit_code(compared: Sequence[Comparison], damaged: bool) -> int:

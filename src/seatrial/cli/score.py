@@ -36,6 +36,13 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
         named = ", ".join(phase.phase for phase in wanted.phases)
         raise UsageError(f"{file}: name a trial for each phase, in their order: {named}")
     sides = sides_of(folders, trials)
+    found = _scores(wanted, sides)
+    print_page(score_page(found), form)
+    return code_of_damage(sides) if all(one.value is not None for one in found.scores) else 1
+
+
+def _scores(wanted: ScoreFile, sides: list[Side]) -> Scores:
+    """Return the score of each side, and what they are together."""
     scores = [
         score_of(wanted, side, _size(wanted, side), i if wanted.phases else -1)
         for i, side in enumerate(sides)
@@ -43,8 +50,7 @@ def command(folders: Folders, file: Path, trials: tuple[str, ...], form: str) ->
     phased = over_phases(wanted, scores) if wanted.phases else None
     later = [] if phased else scores[1:]  # phases are no versions of one system
     changes = [score_change(wanted, scores[0], each) for each in later]
-    print_page(score_page(Scores(wanted, sides, scores, phased, changes)), form)
-    return code_of_damage(sides) if all(score.value is not None for score in scores) else 1
+    return Scores(wanted, sides, scores, phased, changes)
 
 
 def _size(wanted: ScoreFile, side: Side) -> int | None:

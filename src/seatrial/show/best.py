@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 
 from markupsafe import Markup
 from msgspec import to_builtins
@@ -66,10 +67,6 @@ def _tables(shown: Shown) -> list[BestTable]:
 def _sections(one: BestTable | OverSizes) -> list[Section]:
     if isinstance(one, OverSizes):
         return [_size_section(one)]
-    unit = show_unit(one.unit, " in {}")
-    better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
-    range_ = f", best of {', '.join(one.best_of)}" if one.best_of else ""
-    title = f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}{range_}"
     words = [*_told(one)]
     about: list[Part] = [
         f"along with them: {', '.join(one.along)}" if one.along else "",
@@ -84,7 +81,14 @@ def _sections(one: BestTable | OverSizes) -> list[Section]:
         Text(HOW, "quiet") if one.best_of and one.settings else "",
     ]
     given = [given_section(one.given)] if one.given else []
-    return [Section(title, about), Section("", told), *given]
+    return [Section(_title(one), about), Section("", told), *given]
+
+
+def _title(one: BestTable) -> str:
+    unit = show_unit(one.unit, " in {}")
+    better = f" ({one.better} is better)" if any(each.n for each in one.settings) else ""
+    range_ = f", best of {', '.join(one.best_of)}" if one.best_of else ""
+    return f"{one.case}: {one.metric}{unit}{better} over {', '.join(one.over)}{range_}"
 
 
 def _chart(one: BestTable) -> list[Part]:
@@ -188,20 +192,24 @@ def _told(one: BestTable) -> Iterator[str]:
     figure = best.least if one.statistic == "least" else best.median
     where = f" at {_words(best.at)}" if best.at else ""
     yield f"best: {best.name}: {show_figure(figure or 0.0, one.unit)}{where}"
+    yield from _others(one)
+    if one.agreement[1]:
+        yield "best in {} of {} {}".format(*one.agreement, one.blocks)
+    yield from _plateau(one)
+    yield from chain.from_iterable(map(_of_range, one.settings))
+    yield from of_figures(one)
+    yield from told(each.promised for each in one.settings)
+    if failed := sum(each.verdict == "no figure" for each in one.settings):
+        yield f"{count(failed, 'setting')} without a figure"
+
+
+def _others(one: BestTable) -> Iterator[str]:
+    """Yield which settings cannot be told from the best one, or that all are worse."""
     if one.indistinct:
         yield f"cannot be told from the best: {_named(one.indistinct)}"
         yield from _unclear(one.indistinct)
     elif any(each.verdict == "worse" for each in one.settings):
         yield "all others that were measured are worse, beyond noise"
-    if one.agreement[1]:
-        yield "best in {} of {} {}".format(*one.agreement, one.blocks)
-    yield from _plateau(one)
-    for each in one.settings:
-        yield from _of_range(each)
-    yield from of_figures(one)
-    yield from told(each.promised for each in one.settings)
-    if failed := sum(each.verdict == "no figure" for each in one.settings):
-        yield f"{count(failed, 'setting')} without a figure"
 
 
 def _plateau(one: BestTable) -> Iterator[str]:
@@ -251,19 +259,10 @@ def _words(at: Mapping[str, str]) -> str:
 
 def forest(table: BestTable, width: int) -> Markup:
     """Draw the speed of each setting in per cent of the best one's, with its interval."""
-    measured = [one for one in table.settings if one.ratio is not None]
-    rows = []
-    for one in measured[:DRAWN]:
-        value = 100 * (one.ratio or 0.0)
-        low, high = (end and 100 * end for end in (one.low, one.high))
-        label = f"{value:.1f} % {one.verdict}"
-        rows.append(plots.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict]))
-    for entry in [each for each in table.given if each.ratio is not None][:DRAWN]:
-        name = ", ".join(f"{name}={value}" for name, value in entry.values.items())
-        value = 100 * (entry.ratio or 0.0)
-        rows.append(plots.Interval(name, value, None, None, f"{value:.1f} % given", "warn", 3))
+    measured = [_interval(one) for one in table.settings if one.ratio is not None]
+    given = [_given_interval(each) for each in table.given if each.ratio is not None]
     return plots.forest(
-        rows,
+        [*measured[:DRAWN], *given[:DRAWN]],
         title=f"{table.case}: speed over that of the best setting",
         about="A row for each setting, with its 95 % interval",
         axis=Axis("of the best", "%"),
@@ -272,6 +271,19 @@ def forest(table: BestTable, width: int) -> Markup:
         stacked=width < WIDE,
         bars=True,
     )
+
+
+def _interval(one: Setting) -> plots.Interval:
+    value = 100 * (one.ratio or 0.0)
+    low, high = (end and 100 * end for end in (one.low, one.high))
+    label = f"{value:.1f} % {one.verdict}"
+    return plots.Interval(one.name, value, low, high, label, *_LOOKS[one.verdict])
+
+
+def _given_interval(entry: GivenEntry) -> plots.Interval:
+    name = ", ".join(f"{name}={value}" for name, value in entry.values.items())
+    value = 100 * (entry.ratio or 0.0)
+    return plots.Interval(name, value, None, None, f"{value:.1f} % given", "warn", 3)
 
 
 # ---- the best at each size -----------------------------------------------------------------------

@@ -376,6 +376,12 @@ def _forest_of_changes(
     )
 
 
+def _ratio(name: str, value: float, of: LadderStep | SpreadRow, words: str) -> plots.Interval:
+    """Return the mark of a ratio, with its interval and verdict."""
+    looks = _LOOKS.get(of.verdict, _OTHER_LOOKS)
+    return plots.Interval(name, value, of.low, of.high, f"{words} {of.verdict}", *looks)
+
+
 def _forest_of_ratios(
     intervals: Sequence[plots.Interval], title: str, axis: str, width: int
 ) -> Markup:
@@ -409,21 +415,6 @@ def ladder_sections(built: Sequence[Ladder]) -> list[Section]:
 def _ladder(one: Ladder) -> Section:
     unit = show_unit(one.unit, " in {}")
     title = f"{one.case}: {one.metric}{unit} ({one.better or 'unknown'} is better)"
-    intervals = [
-        plots.Interval(
-            "product" if step is one.product else step.second,
-            step.times,
-            step.low,
-            step.high,
-            f"x{step.times:.3g} {step.verdict}",
-            *_LOOKS.get(step.verdict, _OTHER_LOOKS),
-        )
-        for step in (*one.steps, one.product)
-        if step.times is not None
-    ]
-    name = f"{one.case} {one.metric}: times as good"
-    drawn = partial(_forest_of_ratios, intervals, name, "times as good")
-    chart = [Chart(drawn, "Each side beside the one before, and the product")]
     columns = (
         Column("side", fold=True),
         Column("median", "number"),
@@ -437,7 +428,20 @@ def _ladder(one: Ladder) -> Section:
     for step, median, n in zip(one.steps, one.medians[1:], one.n[1:], strict=True):
         rows.append([step.second, median, n, *_step(step)])
     rows.append(["product", None, None, *_step(one.product)])
-    return Section(title, [*(chart if intervals else []), Table(columns, rows)])
+    return Section(title, [*_steps_drawn(one), Table(columns, rows)])
+
+
+def _steps_drawn(one: Ladder) -> list[Part]:
+    """Return the picture of the steps and their product, if one can be told."""
+    name = f"{one.case} {one.metric}: times as good"
+    steps = [(step.second, step) for step in one.steps] + [("product", one.product)]
+    intervals = [
+        _ratio(side, step.times, step, f"x{step.times:.3g}")
+        for side, step in steps
+        if step.times is not None
+    ]
+    drawn = partial(_forest_of_ratios, intervals, name, "times as good")
+    return [Chart(drawn, "Each side beside the one before, and the product")] if intervals else []
 
 
 def _step(step: LadderStep) -> list[Cell]:
@@ -468,20 +472,6 @@ def spread_sections(compared: Iterable[SpreadComparison]) -> list[Section]:
 
 def _spread(one: SpreadComparison) -> Iterator[Section]:
     across = f", across {', '.join(one.across)}" if one.across else ""
-    intervals = [
-        plots.Interval(
-            f"{row.case} {row.metric}",
-            row.ratio,
-            row.low,
-            row.high,
-            f"{row.ratio:.2g} {row.verdict}",
-            *_LOOKS.get(row.verdict, _OTHER_LOOKS),
-        )
-        for row in one.rows
-        if row.ratio is not None
-    ]
-    drawn = partial(_forest_of_ratios, intervals[:MAX_DRAWN], "Spread of B over that of A", "ratio")
-    chart = [Chart(drawn, "Robust deviation of B over that of A; above 1: B varies more")]
     columns = (
         Column("verdict", "state", lambda row: State(row.verdict, _TONES.get(row.verdict, ""))),
         Column("case", value=lambda row: row.case, fold=True),
@@ -495,7 +485,7 @@ def _spread(one: SpreadComparison) -> Iterator[Section]:
     )
     table = Table.of(columns, one.rows)
     title = f"spread of B = {one.second} compared with A = {one.first}{across}"
-    yield Section(title, [*(chart if intervals else []), table])
+    yield Section(title, [*_spreads_drawn(one), table])
     reasons = dict.fromkeys(
         f"{row.case} {row.metric}: {row.reason}" for row in one.rows if row.reason
     )
@@ -503,6 +493,19 @@ def _spread(one: SpreadComparison) -> Iterator[Section]:
         f"{number} {verdict}" for verdict in _SPREADS if (number := one.count(verdict))
     )
     yield Section("", [*list(reasons)[:MAX_REASONS], tally])
+
+
+def _spreads_drawn(one: SpreadComparison) -> list[Part]:
+    """Return the picture of the ratios, if there are some."""
+    intervals = [
+        _ratio(f"{row.case} {row.metric}", row.ratio, row, f"{row.ratio:.2g}")
+        for row in one.rows
+        if row.ratio is not None
+    ]
+    title = "Spread of B over that of A"
+    drawn = partial(_forest_of_ratios, intervals[:MAX_DRAWN], title, "ratio")
+    caption = "Robust deviation of B over that of A; above 1: B varies more"
+    return [Chart(drawn, caption)] if intervals else []
 
 
 def _share(value: float | None) -> str:

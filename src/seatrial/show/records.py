@@ -62,26 +62,35 @@ def _summary(found: Sequence[TestRecords]) -> str:
 def _section(one: TestRecords) -> Section:
     unit = "" if one.unit in ("", "1") else f"{one.unit}, "
     direction = direction_text(one.better) if one.better else "not known which is better"
+    parts: list[Part] = [
+        f"{unit}{direction}",
+        _table(one),
+        *told(record.promised for record in one.records),
+        one.reason,
+        *conversion_words(one.given),
+        *reasons_of(one.given),
+        *_last_words(one),
+    ]
+    return Section(f"{one.metric} of {one.test}", parts)
+
+
+def _table(one: TestRecords) -> Table:
+    """Return the records and the given figures, the best first; last those not compared."""
     rows = [(record.value, _measured_row(record)) for record in one.records]
     rows += [(entry.value, _given_row(entry, one)) for entry in one.given if not entry.reason]
     rows.sort(key=lambda row: row[0], reverse=one.better != "lower")
     last = [_given_row(entry, one) for entry in one.given if entry.reason]
-    parts: list[Part] = [
-        f"{unit}{direction}",
-        Table(_COLUMNS, [*(row for _, row in rows), *last]),
-        *told(record.promised for record in one.records),
-        *([one.reason] if one.reason else []),
-        *conversion_words(one.given),
-        *reasons_of(one.given),
-    ]
+    return Table(_COLUMNS, [*(row for _, row in rows), *last])
+
+
+def _last_words(one: TestRecords) -> Iterator[str]:
     if one.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in one.excluded.items())
-        parts.append(f"left out: {count(sum(one.excluded.values()), 'figure')}: {reasons}")
+        yield f"left out: {count(sum(one.excluded.values()), 'figure')}: {reasons}"
     if one.records:
         best = one.records[0]
         figure = show_figure(best.value, one.unit)
-        parts.append(f"best measured: {figure} on {best.machine}, the best of {best.n}")
-    return Section(f"{one.metric} of {one.test}", parts)
+        yield f"best measured: {figure} on {best.machine}, the best of {best.n}"
 
 
 def _measured_row(one: MachineRecord) -> list[Cell]:
