@@ -4,10 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, tell, tell_damage
-from seatrial.escaping import plain_line
-from seatrial.results.panels import CasesTable
 from seatrial.results.selection import Side, gather, parse_side, trials_of
-from seatrial.show.text import folded
 
 
 def sides_of(
@@ -21,12 +18,6 @@ def sides_of(
     for line in dict.fromkeys(text for side in sides for text in side.unlike):
         tell(line)
     return sides
-
-
-def left_out_of(tables: Sequence[CasesTable]) -> list[str]:
-    """Return the line about the cases that are in no table; none if there are none."""
-    told = tables[0].left_out_words
-    return [folded(plain_line(f"left out: {told}"))] if told else []
 
 
 def code_of_damage(sides: Iterable[Side]) -> int:

@@ -10,8 +10,8 @@ never sees it.
 import contextlib
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,11 +23,9 @@ from seatrial.results.store import pagination, queries
 from seatrial.results.store.pagination import Choices, Order, PageCursor
 from seatrial.results.store.queries import trial as trial_of
 from seatrial.results.store.schema import Store
-from seatrial.results.store.series import metric_names
 from seatrial.results.store.tables import Filters, GapRow, RunRow
 from seatrial.results.store.upserts import gaps
 from seatrial.show.web.page import BadQuery, PageQuery
-from seatrial.show.web.state.document_cache import StudyAnswer
 from seatrial.show.web.state.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView, choices_of
 
@@ -145,7 +143,7 @@ def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool
 
 # ---- cases study ---------------------------------------------------------------------------------
 #
-# A study of cases of trials that a form names: pages Scaling, Ratio, Best and Matrix share it.
+# A study of cases of trials that a form names: Scaling, Ratio, Best and Matrix are such.
 
 
 T = TypeVar("T")
@@ -160,40 +158,6 @@ HOW_TO_WRITE_SIDES = (
 MAX_NAMED = 300  # trials, metrics: what a form suggests
 
 
-def cases_page(
-    state: ServerState,
-    query: PageQuery,
-    name: tuple[Hashable, ...],
-    labels: Mapping[str, str],
-    judge: Callable[[list[Side]], tuple[Sequence[T], dict[str, Any]]],
-    panel: Callable[[T], dict[str, Any]],
-    metrics: Sequence[str] = (),
-    given: bool = False,
-    **asked: Any,
-) -> dict[str, Any]:
-    """Return a page with the fields ``asked``. ``judge`` returns the tables, each of which becomes
-    a ``panel``, and fields that replace those asked. ``metrics`` come first among those that are
-    suggested; ``labels``: the form's words for options of the command line; for ``name`` and
-    ``given`` see ``cases_study``."""
-    first = query.number("first", 0)
-    study = cases_study(state, query, name, judge, given)
-    form = [Field(label, name) for name, label in labels.items()]
-    tables, others = study.value or ((), {})
-    names = dict.fromkeys([*metrics, *metric_names(state.store())])
-    return {
-        "state": study.state,
-        "tags": suggested_trials(state),
-        "metrics": list(names)[:MAX_NAMED],
-        "reason": in_words_of_form(study.reason, form),
-        "panels": [panel(table) for table in tables[first : first + TABLES]],
-        "found": len(tables),
-        "first": first if tables else 0,
-        "rehearsed": study.rehearsed,
-        **asked,
-        **others,
-    }
-
-
 def cases_view(
     state: ServerState,
     query: PageQuery,
@@ -203,22 +167,43 @@ def cases_view(
     given: bool = False,
 ) -> tuple[StudyView, T | None]:
     """Return the view of a study of cases of trials without its answer, and what ``judge`` made of
-    the sides that the query names; None where it is not judged. Of ``view`` the title is the
-    study's name, and the fields are its own. ``asked``: what they say."""
-    study = cases_study(state, query, (view.title, asked), judge, given)
-    trial = query.text("trial")
-    return replace(
+    the sides that the query names; None where it is not judged. It is made in the background.
+
+    Of ``view`` the title is the study's name, and the fields are its own; ``asked``: what they say.
+    ``given``: sides may be figures that somebody gave."""
+    view = replace(
         view,
-        title=f"{view.title} of {trial}" if trial else view.title,
         fields=fields_of_cases(state, view.fields),
-        state=study.state,
-        reason=in_words_of_form(study.reason, view.fields),
-        rehearsed=study.rehearsed,
         help=HOW_TO_WRITE_SIDES,
         choices=choices_of("trial", suggested_trials(state)),
         first=query.number("first", 0),
         shown=TABLES,
-    ), study.value
+    )
+    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
+    if not written:
+        return view, None
+    texts = written.split()
+
+    def judged() -> tuple[T, bool]:
+        tests = [test] if test else []
+        sides = [
+            gather(state.store(), side_of(text, rehearsed), tests, given=given) for text in texts
+        ]
+        made_up = any(trial.rehearsed for side in sides for trial in side.trials)
+        return judge(sides), made_up
+
+    trials = queries.trials(state.store())
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    name = (view.title, asked, written, test, rehearsed)
+    study = state.studies.answer(name, version, judged)
+    value, made_up = study.value or (None, names_rehearsal(state.store(), texts, rehearsed))
+    return replace(
+        view,
+        title=f"{view.title} of {written}",
+        state=study.state,
+        reason=in_words_of_form(study.reason, view.fields),
+        rehearsed=made_up,
+    ), value
 
 
 def in_words_of_form(reason: str, fields: Sequence[Field]) -> str:
@@ -241,36 +226,3 @@ def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
 def suggested_trials(state: ServerState) -> list[str]:
     """Return the names of trials that a form suggests."""
     return [trial.tag for trial in queries.trials(state.store())][:MAX_NAMED]
-
-
-def cases_study(
-    state: ServerState,
-    query: PageQuery,
-    name: tuple[Hashable, ...],
-    judge: Callable[[list[Side]], T],
-    given: bool = False,
-) -> StudyAnswer[T]:
-    """Return what ``judge`` makes of the sides that the query names; it is made in the background.
-    ``name``: of the study, apart from its sides. ``given``: sides may be figures that somebody
-    gave."""
-    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
-    if not written:
-        return StudyAnswer(None, "asked")
-    texts = written.split()
-
-    def judged() -> tuple[T, bool]:
-        tests = [test] if test else []
-        sides = [
-            gather(state.store(), side_of(text, rehearsed), tests, given=given) for text in texts
-        ]
-        made_up = any(trial.rehearsed for side in sides for trial in side.trials)
-        return judge(sides), made_up
-
-    trials = queries.trials(state.store())
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    study = state.studies.answer((*name, written, test, rehearsed), version, judged)
-    if study.value is None:
-        made_up = names_rehearsal(state.store(), texts, rehearsed)
-        return StudyAnswer(None, study.state, study.reason, made_up)
-    value, made_up = study.value
-    return StudyAnswer(value, "judged", rehearsed=made_up)
