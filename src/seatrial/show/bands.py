@@ -16,7 +16,7 @@ from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import machine_address, trial_address
 from seatrial.show.page import Chart, Column, Link, Page, Part, Section, Table
-from seatrial.units import count, show_figure, show_number
+from seatrial.units import count, show_figure, show_interval, show_number
 
 MAX_ODD = 20
 CAPTION = "Pairs of ranks by the smallest level that holds both"
@@ -71,7 +71,7 @@ def _levels(one: LevelFigures) -> Table:
         Column("level", value=lambda band: band.level),
         Column("pairs", "count", lambda band: band.pairs),
         Column("median", "number", lambda band: band.median),
-        Column("95 %", "number", lambda band: _interval(band.low, band.high)),
+        Column("95 %", "number", lambda band: show_interval(band.low, band.high)),
         Column("modes", "count", lambda band: band.modes, only="terminal"),
         Column("modes (share)", value=lambda band: _modes(one, band.level), only="browser"),
     )
@@ -91,13 +91,9 @@ def _cores(one: LevelFigures) -> Table:
         Column("pairs", "count", lambda band: band.pairs),
         Column("share", "number", lambda band: f"{100 * band.share:.3g} %"),
         Column("median", "number", lambda band: band.median),
-        Column("95 %", "number", lambda band: _interval(band.low, band.high)),
+        Column("95 %", "number", lambda band: show_interval(band.low, band.high)),
     )
     return Table.of(columns, one.core_bands)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{show_number(low)}..{show_number(high)}"
 
 
 def _told(one: LevelFigures) -> Iterator[Part]:

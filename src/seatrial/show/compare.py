@@ -33,7 +33,7 @@ from seatrial.show.page import (
     Tone,
 )
 from seatrial.show.text import letter_of
-from seatrial.units import count, show_change, show_signed, show_unit
+from seatrial.units import count, show_change, show_interval, show_signed, show_unit
 
 VERDICTS: tuple[Verdict, ...] = (
     *("worse", "better", "given", "same", "unclear", "not compared", "missing"),
@@ -59,7 +59,6 @@ _LOOKS: dict[str, tuple[str, int]] = {  # the colour and the form of a mark
     "unclear": ("warn", 3),
     "given": ("muted", 3),
 }
-_OTHER_LOOKS = ("muted", 1)
 
 
 class Choice(Struct, frozen=True):
@@ -141,7 +140,7 @@ def _comparison(
     differences = _differences(origin, letter)
     yield Section("", [differences], only="terminal")
     doubts = [Text(each, "notice") for each in _undecided([one])]
-    yield Section("", [*doubts, _counts(one), *_picture(one, letter, choice)], only="browser")
+    yield Section("", [*doubts, _counts(one), *_changes_drawn(one, letter, choice)], only="browser")
     chosen = choice.of(one.rows)
     samples = [sample for row in chosen for sample in (row.first, row.second)]
     yield Section("", [_rows(one, letter, choice), *told(each.promised for each in samples)])
@@ -339,61 +338,53 @@ def _unclear(mean: Mean) -> str:
 # ---- drawn ---------------------------------------------------------------------------------------
 
 
-def _picture(one: Comparison, letter: str, choice: Choice) -> list[Part]:
-    """Return by how many per cent each row is better, with its interval, if some row has that."""
-    drawn = [row for row in choice.first(one.rows) if row.better_by is not None]
-    if not drawn:
-        return []
-    intervals = [
-        plots.Interval(
+def _changes_drawn(one: Comparison, letter: str, choice: Choice) -> list[Part]:
+    """Return the picture of by how many per cent each row is better."""
+    marks = [
+        _mark(
             f"{row.case} {row.metric}",
-            row.better_by or 0.0,
-            row.better_from,
-            row.better_to,
-            f"{show_change(row.better_by or 0.0)} {row.verdict}",
-            *_LOOKS.get(row.verdict, _OTHER_LOOKS),
+            row.better_by,
+            (row.better_from, row.better_to),
+            show_change(row.better_by),
+            row.verdict,
         )
-        for row in drawn[:MAX_DRAWN]
+        for row in choice.first(one.rows)
+        if row.better_by is not None
     ]
-    caption = f"By how much {letter} is better than A, with 95 % intervals; dashed: what matters"
-    return [Chart(partial(_forest_of_changes, intervals, one.least, letter), caption)]
+    title = f"By how much {letter} is better than A"
+    caption = f"{title}, with 95 % intervals; dashed: what matters"
+    bounds = [-100 * one.least, 100 * one.least]
+    more: Any = {"bounds": bounds, "ends": ("worse", "better"), "bars": True}
+    return _forest(marks, title, caption, Axis("better by", "%"), centre=0, **more)
 
 
-def _forest_of_changes(
-    intervals: Sequence[plots.Interval], least: float, letter: str, width: int
-) -> Markup:
-    return plots.forest(
-        intervals,
-        title=f"By how much {letter} is better than A",
-        about="A row for each metric of each case, with its 95 % interval",
-        axis=Axis("better by", "%"),
-        centre=0,
-        bounds=[-100 * least, 100 * least],
-        ends=("worse", "better"),
-        width=width,
-        stacked=width < WIDE,
-        bars=True,
-    )
+def _mark(
+    name: str, value: float, ends: tuple[float | None, float | None], words: str, verdict: str
+) -> plots.Interval:
+    """Return a row of a picture, whose label and mark show its verdict."""
+    looks = _LOOKS.get(verdict, ("muted", 1))
+    return plots.Interval(name, value, *ends, f"{words} {verdict}", *looks)
 
 
-def _ratio(name: str, value: float, of: LadderStep | SpreadRow, words: str) -> plots.Interval:
-    """Return the mark of a ratio, with its interval and verdict."""
-    looks = _LOOKS.get(of.verdict, _OTHER_LOOKS)
-    return plots.Interval(name, value, of.low, of.high, f"{words} {of.verdict}", *looks)
+def _forest(
+    marks: Sequence[plots.Interval],
+    title: str,
+    caption: str,
+    axis: Axis,
+    centre: float,
+    **more: Any,
+) -> list[Part]:
+    """Return the picture of values with their intervals, if there are some."""
 
+    def drawn(width: int) -> Markup:
+        about = "A row for each, with its 95 % interval"
+        sizes: Any = {"width": width, "stacked": width < WIDE}
+        shown = marks[:MAX_DRAWN]
+        return plots.forest(
+            shown, title=title, about=about, axis=axis, centre=centre, **sizes, **more
+        )
 
-def _forest_of_ratios(
-    intervals: Sequence[plots.Interval], title: str, axis: str, width: int
-) -> Markup:
-    return plots.forest(
-        intervals,
-        title=title,
-        about="Each with its 95 % interval; 1: no difference",
-        axis=Axis(axis, kind="log"),
-        centre=1,
-        width=width,
-        stacked=width < WIDE,
-    )
+    return [Chart(drawn, caption)] if marks else []
 
 
 # ---- each side with the one before ---------------------------------------------------------------
@@ -432,22 +423,21 @@ def _ladder(one: Ladder) -> Section:
 
 
 def _steps_drawn(one: Ladder) -> list[Part]:
-    """Return the picture of the steps and their product, if one can be told."""
-    name = f"{one.case} {one.metric}: times as good"
+    """Return the picture of the steps and their product."""
     steps = [(step.second, step) for step in one.steps] + [("product", one.product)]
-    intervals = [
-        _ratio(side, step.times, step, f"x{step.times:.3g}")
+    marks = [
+        _mark(side, step.times, (step.low, step.high), f"x{step.times:.3g}", step.verdict)
         for side, step in steps
         if step.times is not None
     ]
-    drawn = partial(_forest_of_ratios, intervals, name, "times as good")
-    return [Chart(drawn, "Each side beside the one before, and the product")] if intervals else []
+    title = f"{one.case} {one.metric}: times as good"
+    caption = "Each side beside the one before, and the product"
+    return _forest(marks, title, caption, Axis("times as good", kind="log"), centre=1)
 
 
 def _step(step: LadderStep) -> list[Cell]:
     times = "" if step.times is None else f"x{step.times:.3g}"
-    known = step.low is not None and step.high is not None
-    interval = f"{step.low:.4g}..{step.high:.4g}" if known else ""
+    interval = show_interval(step.low, step.high)
     return [times, interval, State(step.verdict, _TONES.get(step.verdict, "")), step.reason]
 
 
@@ -496,16 +486,21 @@ def _spread(one: SpreadComparison) -> Iterator[Section]:
 
 
 def _spreads_drawn(one: SpreadComparison) -> list[Part]:
-    """Return the picture of the ratios, if there are some."""
-    intervals = [
-        _ratio(f"{row.case} {row.metric}", row.ratio, row, f"{row.ratio:.2g}")
+    """Return the picture of the ratios of both spreads."""
+    marks = [
+        _mark(
+            f"{row.case} {row.metric}",
+            row.ratio,
+            (row.low, row.high),
+            f"{row.ratio:.2g}",
+            row.verdict,
+        )
         for row in one.rows
         if row.ratio is not None
     ]
-    title = "Spread of B over that of A"
-    drawn = partial(_forest_of_ratios, intervals[:MAX_DRAWN], title, "ratio")
-    caption = "Robust deviation of B over that of A; above 1: B varies more"
-    return [Chart(drawn, caption)] if intervals else []
+    title = "Robust deviation of B over that of A"
+    caption = f"{title}; above 1: B varies more"
+    return _forest(marks, title, caption, Axis("ratio", kind="log"), centre=1)
 
 
 def _share(value: float | None) -> str:

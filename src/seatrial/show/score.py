@@ -11,7 +11,7 @@ from seatrial.results.scores import Phased, Score, ScoreChange, ScoreFile, TermS
 from seatrial.results.selection import Side
 from seatrial.results.store.by_case import causes
 from seatrial.show.page import Column, Page, Section, Table
-from seatrial.units import show_number, show_signed, show_unit
+from seatrial.units import show_interval, show_number, show_signed, show_unit
 
 
 class Scores(Struct, frozen=True):
@@ -122,7 +122,7 @@ def _change(one: ScoreChange) -> Iterator[Section]:
     columns = (
         Column("part", value=lambda part: part.part, fold=True),
         Column("times as good", "number", lambda part: f"x{part.factor:.4g}"),
-        Column("95 %", "number", _interval),
+        Column("95 %", "number", lambda part: show_interval(part.low, part.high)),
         Column("", value=_verdict),
     )
     yield Section(title, [])
@@ -138,11 +138,6 @@ def _changes(one: ScoreChange) -> str:
     if one.low is None or one.high is None:
         return ""
     return f"{_percent(one.low)}..{_percent(one.high)} %"
-
-
-def _interval(part: Any) -> str:
-    known = part.low is not None and part.high is not None
-    return f"{part.low:.4g}..{part.high:.4g}" if known else ""
 
 
 def _verdict(part: Any) -> str:
