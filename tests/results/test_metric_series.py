@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.results.series import MetricSeries, Point
+from seatrial.results.store.series import MetricSeries, Point
 
 
 def test_values_are_in_the_order_of_points() -> None:

@@ -14,8 +14,8 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from seatrial.execute.detect import detect
-from seatrial.judge.bands import pair_lines
 from seatrial.model.test import Case
+from seatrial.results.bands import pair_lines
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.suites.short_probes import short

@@ -11,10 +11,9 @@ from seatrial.cli.options import json_option
 from seatrial.cli.query_common import opened, print_page, trial_or_file
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
-from seatrial.judge.bands import PairLine
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import known_topology
-from seatrial.results.bands import bands_of, lines_of_file, lines_of_trial
+from seatrial.results.bands import PairLine, bands_of, lines_of_file, lines_of_trial
 from seatrial.show.bands import bands_page
 
 

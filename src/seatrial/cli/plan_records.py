@@ -36,7 +36,7 @@ from seatrial.model.moments import day_of
 from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import ChecklistItem, Component, Evidence
-from seatrial.results.documents import GivenDocument, given
+from seatrial.results.evidence import GivenDocument, given
 from seatrial.results.records import PlanRecords, records_in
 from seatrial.units import count, listed, show_figure
 

@@ -13,10 +13,9 @@ from seatrial.cli.tables import TextTable
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import overall
-from seatrial.results.documents import with_documents
 from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.node_hours import TestShare
-from seatrial.results.status import Status, TestStatus, beside, status
+from seatrial.results.status import Status, TestStatus, beside, status, with_documents
 from seatrial.results.store.export import to_json
 from seatrial.results.store.queries import owned
 from seatrial.show.plots import bars

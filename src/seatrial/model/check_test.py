@@ -57,7 +57,7 @@ from seatrial.units import seconds
 # Check the expressions of a decoded test, and texts with expressions in braces.
 
 
-class ExpressionChecker:
+class _ExpressionChecker:
     """Adds the faults of a test at ``location``. ``written`` are names of parameters that could not
     be read; None: there may be any, so undefined names are not reported."""
 
@@ -136,7 +136,7 @@ def check(test: Test, location: Location, written: Set[str] | None = frozenset()
     checker.environment()
     checker.own_flags()
     checker.parameters()
-    RunChecker(test, location, written).check()
+    _RunChecker(test, location, written).check()
     checker.build()
     checker.inputs()
     check_known_failures(test.known_failures, location, of_one_test=True)
@@ -156,7 +156,7 @@ def _failures(test: Test, location: Location) -> None:
         codes.setdefault(mode.code, name)
 
 
-class _Checker(ExpressionChecker):
+class _Checker(_ExpressionChecker):
     def __init__(self, test: Test, location: Location, written: Set[str] | None) -> None:
         super().__init__(test, location, written)
         self.used: dict[str, frozenset[str]] = {}  # names in the expression of each parameter
@@ -377,7 +377,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa")
 
 
-class RunChecker(ExpressionChecker):
+class _RunChecker(_ExpressionChecker):
     """Adds the faults of the ``run`` of a test."""
 
     def check(self) -> None:

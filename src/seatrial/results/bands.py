@@ -8,6 +8,7 @@ The pairs are those of the probe ``pingpong``.
 """
 
 import functools
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +20,6 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.judge.bands import PairLine, pair_lines
 from seatrial.judge.launcher_labels import without_labels
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics import spread
@@ -41,9 +41,9 @@ from seatrial.model.machine import Machine
 from seatrial.model.node_layout import spans
 from seatrial.model.parameters import is_like
 from seatrial.model.topology import NODE, SYSTEM, Topology
-from seatrial.results.series import MetricSeries, Point
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
+from seatrial.results.store.series import MetricSeries, Point
 from seatrial.results.store.tables import Filters, RunRow, TrialRow
 from seatrial.units import count, show_number
 
@@ -53,7 +53,68 @@ QUANTILES = 101
 CLASSES = 4  # of distance, on a torus
 
 
-class PairMetric(NamedTuple):
+# ---- the output of the probe -------------------------------------------------------------------
+#
+# The figures of pairs of ranks in an output of the probe ``pingpong``.
+#
+# pair 0 1 nodes n1 n2 cpus 0 1 latency 0.42 us (0.41..0.44) bandwidth 921.0 MiB/s (919.2..924.1)
+#
+# The intervals hold the medians of a pair's repetitions with 95 % or more. They are missing for
+# fewer than six repetitions, and in outputs of older versions of the probe.
+
+
+END = "pingpong finished, all messages correct"
+Interval = tuple[float, float]
+_INTERVAL = r"(?: \((\d+\.\d+)\.\.(\d+\.\d+)\))?"
+_LINE = re.compile(
+    r"pair (\d+) (\d+) nodes (\S+) (\S+) cpus (-?\d+) (-?\d+) "
+    rf"latency ([\d.]+) us{_INTERVAL} bandwidth ([\d.]+) MiB/s{_INTERVAL}"
+)
+
+
+class PairLine(NamedTuple):
+    """Two ranks with their nodes and CPUs; latency in us, bandwidth in MiB/s, and their intervals
+    (None where the output has none)."""
+
+    ranks: tuple[int, int]
+    nodes: tuple[str, str]
+    cpus: tuple[int, int]
+    latency: float
+    bandwidth: float
+    latency_interval: Interval | None = None
+    bandwidth_interval: Interval | None = None
+
+
+def pair_lines(text: str) -> list[PairLine]:
+    """Return the pairs of a whole output. Raises ValueError with the line that is none, or if the
+    closing line is missing."""
+    pairs = []
+    text, _ = without_labels(text)
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("pair "):
+            continue
+        match = _LINE.fullmatch(line.strip())
+        if match is None or not all(float(one) > 0 for one in match.groups()[6:] if one):
+            raise ValueError(f"line {number} has no figures of a pair: {plain(line)[:100]}")
+        i, j, a, b, x, y, latency, *between, bandwidth, low, high = match.groups()
+        ends = (int(i), int(j)), (a, b), (int(x), int(y))
+        figures = float(latency), float(bandwidth)
+        pairs.append(PairLine(*ends, *figures, _interval(*between), _interval(low, high)))
+    if not pairs:
+        raise ValueError("it has no line `pair ...` of the probe pingpong")
+    if END not in text:
+        raise ValueError(f"its closing line {END!r} is missing")
+    return pairs
+
+
+def _interval(low: str | None, high: str | None) -> Interval | None:
+    return None if low is None or high is None else (float(low), float(high))
+
+
+# ---- bands -------------------------------------------------------------------------------------
+
+
+class _PairMetric(NamedTuple):
     """A figure of pairs: its name, unit, and which is better."""
 
     name: str
@@ -61,7 +122,7 @@ class PairMetric(NamedTuple):
     better: Better
 
 
-METRICS = (PairMetric("latency", "us", "lower"), PairMetric("bandwidth", "MiB/s", "higher"))
+METRICS = (_PairMetric("latency", "us", "lower"), _PairMetric("bandwidth", "MiB/s", "higher"))
 
 
 class CoreBand(Struct, frozen=True):
@@ -168,7 +229,7 @@ def distance_classes(longest: int) -> dict[int, str]:
     return found
 
 
-class PlacedLine(NamedTuple):
+class _PlacedLine(NamedTuple):
     """A pair of ranks, the numbers of their nodes, and their level."""
 
     line: PairLine
@@ -176,10 +237,10 @@ class PlacedLine(NamedTuple):
     level: str
 
 
-def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
+def placed(lines: Sequence[PairLine], topology: Topology) -> list[_PlacedLine]:
     """Return pairs with their levels. Raises UsageError for nodes that the topology lacks."""
     number = topology.number_of
-    found: list[PlacedLine] = []
+    found: list[_PlacedLine] = []
     lost: dict[str, None] = {}
     for line in lines:
         a, b = (node if node in number else node.partition(".")[0] for node in line.nodes)
@@ -187,7 +248,7 @@ def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
             lost |= dict.fromkeys(missing)
             continue
         ends = number[a], number[b]
-        found.append(PlacedLine(line, ends, topology.level(*ends)))
+        found.append(_PlacedLine(line, ends, topology.level(*ends)))
     if lost:
         raise UsageError(
             f"{', '.join(map(plain_line, list(lost)[:8]))}: not in the topology of the machine; "
@@ -198,7 +259,7 @@ def placed(lines: Sequence[PairLine], topology: Topology) -> list[PlacedLine]:
 
 
 def _figures(
-    pairs: Sequence[PlacedLine], metric: PairMetric, topology: Topology, levels: Sequence[str]
+    pairs: Sequence[_PlacedLine], metric: _PairMetric, topology: Topology, levels: Sequence[str]
 ) -> LevelFigures:
     by_distance = topology.kind == "torus"
     found = judge(_pairs(pairs, metric.name, topology), levels, metric.better, by_distance)
@@ -224,7 +285,7 @@ def _figures(
     )
 
 
-def _pairs(pairs: Sequence[PlacedLine], name: str, topology: Topology) -> list[Pair]:
+def _pairs(pairs: Sequence[_PlacedLine], name: str, topology: Topology) -> list[Pair]:
     """Return a figure for each pair of nodes, and for each pair of ranks on a node."""
     of_pair: dict[tuple[int, int, str], list[PairLine]] = defaultdict(list)
     level_of: dict[tuple[int, int], str] = {}
@@ -410,7 +471,7 @@ def series_by_level(
 
 
 def _by_level(
-    run: RunRow, metric: PairMetric, network: Topology
+    run: RunRow, metric: _PairMetric, network: Topology
 ) -> dict[tuple[int, str], list[float]]:
     """Return the figures of a run by the number and the name of their level."""
     names = [NODE, *(level.name for level in network.levels), SYSTEM]

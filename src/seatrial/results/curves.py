@@ -215,13 +215,13 @@ def _table(
     groups = by_line(panel, query.by)
     cells = {by: cells_of(own, query.x, query.metric) for by, own in groups.items()}
     sizes = {each.x for own in cells.values() for each in own if each.reason != NO_FIGURE}
-    lines = [Series(by, [c for c in own if c.x in sizes]) for by, own in cells.items()]
+    lines = [_Series(by, [c for c in own if c.x in sizes]) for by, own in cells.items()]
     if not table.directed:
         return replace(table, lines=[Curve(one.by, list(map(_cell, one.cells))) for one in lines])
     return _compared(table, lines)
 
 
-class Series(NamedTuple):
+class _Series(NamedTuple):
     """A curve with the figures of its cells."""
 
     by: str
@@ -231,8 +231,8 @@ class Series(NamedTuple):
 class _Two(NamedTuple):
     """Two curves at the sizes that both have, and how the second one compares at each."""
 
-    first: Series
-    second: Series
+    first: _Series
+    second: _Series
     pairs: list[Pair]
     estimates: list[RatioEstimate]
 
@@ -243,13 +243,13 @@ class _Two(NamedTuple):
         return meeting(names, self.pairs, [one.verdict for one in self.estimates])
 
 
-def _two(first: Series, second: Series, better: Better) -> _Two:
+def _two(first: _Series, second: _Series, better: Better) -> _Two:
     pairs = pairs_of(first.cells, second.cells)
     rows = [(pair.first.values, pair.second.values, better) for pair in pairs]
     return _Two(first, second, pairs, judged(rows))
 
 
-def _compared(table: CurveTable, lines: Sequence[Series]) -> CurveTable:
+def _compared(table: CurveTable, lines: Sequence[_Series]) -> CurveTable:
     """Return the table with its curves, compared with each other."""
     paired = len(lines) <= MAX_PAIRED
     chosen = combinations(lines, 2) if paired else ((lines[0], one) for one in lines[1:])

@@ -1,16 +1,19 @@
 """The documents of evidence: which are there, and are they as they were signed for?
 
 evidence_of(component.evidence, records.given, folder)[0].state     # "awaited"
+given(Path("burn-in.pdf"), plan_folder)     # the name, size and SHA-256 of what a person gives
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
@@ -142,3 +145,26 @@ def words_of(one: EvidenceStatus) -> str:
     """Return the state of a document, as the plan's people read it."""
     words = {"as it was": "shown by evidence", "changed": "changed since it was signed for"}
     return words.get(one.state, one.state)
+
+
+class GivenDocument(NamedTuple):
+    """A document: its path, relative to the plan's folder where it is below, its bytes and sum."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+def given(path: Path, folder: Path) -> GivenDocument:
+    """Return a document that a person gives. Raises UsageError where it cannot be read."""
+    try:
+        with open_regular(path) as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            size = os.fstat(file.fileno()).st_size
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {reason}; name the document's file") from error
+    whole = path.absolute()
+    home = folder.absolute()
+    name = whole.relative_to(home) if whole.is_relative_to(home) else whole
+    return GivenDocument(str(name), size, sha256)

@@ -36,11 +36,12 @@ from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
 from seatrial.results.notes import Near, Note, nearest
 from seatrial.results.promises import folders_of, promises_in
-from seatrial.results.series import MetricSeries, Point
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import CaseRuns, cases_by_id
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import (
+    MetricSeries,
+    Point,
     case_names,
     latest_runs,
     measured,

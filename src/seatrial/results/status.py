@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -41,13 +42,12 @@ from seatrial.model.test import Case
 from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.mix import OverallState, overall
 from seatrial.results.criteria.view import Result, TrialView
-from seatrial.results.evidence import EvidenceStatus, awaited_of, unsound_of
+from seatrial.results.evidence import EvidenceStatus, awaited_of, items_of_now, unsound_of
 from seatrial.results.gauges import holds_of_gauges
 from seatrial.results.holds import Hold, Holds
 from seatrial.results.node_hours import NodeShares, sharing
-from seatrial.results.operator_actions import OperatorAction, action_of
 from seatrial.results.records import RunReview, reviews_of
-from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.trial_history import OperatorAction, RunHistory, TrialHistory, action_of
 from seatrial.units import SECOND_NS
 
 # ---- sub phases ----------------------------------------------------------------------------------
@@ -543,3 +543,33 @@ def _use(group: Sequence[Status]) -> TogetherUse | None:
         node_hours=hours,
         utilisation=accepted / hours,
     )
+
+
+# ---- documents -----------------------------------------------------------------------------------
+#
+# What the documents that people gave make of a status: undecided where one has changed.
+
+
+def with_documents(found: Status, folder: Path) -> Status:
+    """Return a status that says of each item's document whether it is as it was; ``folder`` is the
+    plan's."""
+    return replace(found, items=items_of_now(found.items, folder))
+
+
+def with_evidence(found: Status, evidence: list[EvidenceStatus]) -> Status:
+    """Return a status with the documents of its component, and the verdict that follows."""
+    found = replace(found, evidence=evidence)
+    verdict, words = with_people(found.verdict, found.verdict_words, found.unsound, found.awaited)
+    return replace(found, verdict=verdict, verdict_words=words)
+
+
+def with_people(
+    verdict: OverallState, words: str, unsound: Sequence[str], awaited: Sequence[str]
+) -> tuple[OverallState, str]:
+    """Return the verdict of a component and its words: what is not decided by runs alone is
+    awaited, or undecided where a document is not as it was signed for."""
+    if verdict in ("not met", "undecided"):
+        return verdict, words
+    if unsound:
+        return "undecided", f"undecided: {'; '.join(unsound)}"
+    return ("awaited", f"awaited: {'; '.join(awaited)}") if awaited else (verdict, words)

@@ -14,7 +14,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from seatrial.decide.policy_change import followed
+from msgspec import Struct
+
+from seatrial.decide.policy_change import differences, followed
 from seatrial.execute.plan.checklist import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
@@ -28,7 +30,6 @@ from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.plan import ChecklistItem
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
-from seatrial.results.operator_actions import OperatorAction, action_of
 from seatrial.units import SECOND_NS
 
 NO_ENTRY = -1
@@ -365,3 +366,45 @@ class NodeBits:
             lowest = bits & -bits
             yield self.names[lowest.bit_length() - 1]
             bits ^= lowest
+
+
+# ---- what people did -----------------------------------------------------------------------------
+#
+# What people did to a trial while it was under way: who, when, why, and what.
+#
+# action_of(event, policy)        # None for what nobody asked for
+
+
+class OperatorAction(Struct, frozen=True, kw_only=True):
+    """What a person did. ``time`` is in ns; ``by`` is "" where a version before 0.2 recorded no
+    name. ``action`` is one word, as of the command; ``subject`` is the test, nodes or run that it
+    is about, "" for the trial; ``changes`` are the values that a change made others."""
+
+    time: int
+    by: str
+    action: str
+    subject: str
+    reason: str
+    changes: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What was done, in words."""
+        return " ".join(filter(None, (self.action, self.subject)))
+
+
+def action_of(event: events.Event, policy: Policy) -> OperatorAction | None:
+    """Return what a person did by an event, under the policy before it; None for other events."""
+    if not event.action or (event.is_also_automatic and not event.by):
+        return None
+    changes: list[str] = []
+    if isinstance(event, events.PolicyChanged):
+        changes = [str(each) for each in differences(policy, event.parts)]
+    return OperatorAction(
+        time=event.time,
+        by=event.by,
+        action=event.action,
+        subject=event.acted_on,
+        reason=event.reason,
+        changes=changes,
+    )

@@ -236,7 +236,7 @@ def _parts(run: RunHistory, held: Span) -> tuple[tuple[int, int, int], ...]:
     return (STARTING, start, began), (ACCEPTED, began, left), (KEPT, left, end)
 
 
-class UsedNodes:
+class _UsedNodes:
     """The nodes in one use: ``levels[n]`` has the bits of those that more than n runs put to it;
     ``unknown`` is the number of those without bits."""
 
@@ -266,7 +266,7 @@ class NodeUses:
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
-        self._used = [UsedNodes() for _ in ORDER]
+        self._used = [_UsedNodes() for _ in ORDER]
         self._out = 0  # the bits of nodes that are planned to be out, where these are named
         self._numbers = dict.fromkeys((QUEUED, OUT, CLOCK, CLOSED), 0)
 

@@ -21,8 +21,8 @@ from seatrial.results.history import (
     SuccessRates,
 )
 from seatrial.results.references import Expected
-from seatrial.results.series import Point
 from seatrial.results.store.export import iso
+from seatrial.results.store.series import Point
 from seatrial.show.formatting import run_address, trial_address
 from seatrial.show.given import given_section
 from seatrial.show.page import (

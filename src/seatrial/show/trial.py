@@ -14,9 +14,9 @@ from urllib.parse import quote
 from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.results.criteria.view import Result
 from seatrial.results.evidence import EvidenceStatus
-from seatrial.results.operator_actions import OperatorAction
 from seatrial.results.records import Issue, RecordedEntry, RunReview
 from seatrial.results.status import SubPhase
+from seatrial.results.trial_history import OperatorAction
 from seatrial.show.page import Cell, Column, Link, State, Table, Tone
 
 _TONES: dict[str, Tone] = {

@@ -165,7 +165,7 @@ def clean_runs_needed(failed: int, runs: int) -> int:
 # ---- means and spreads --------------------------------------------------------------------
 
 
-class SampleMoments(NamedTuple):
+class _SampleMoments(NamedTuple):
     """The means, variances of a figure and sizes of samples, arrays of one shape or numbers."""
 
     mean: Floats
@@ -173,7 +173,7 @@ class SampleMoments(NamedTuple):
     size: int
 
 
-def welch(first: SampleMoments, second: SampleMoments) -> Floats:
+def welch(first: _SampleMoments, second: _SampleMoments) -> Floats:
     """Return the two-sided p-values of Welch's test (1947), of variances above 0; never 0."""
     from scipy import stats
 
@@ -305,7 +305,7 @@ def _welch(figures: Floats, deals: Bools) -> tuple[Floats, Floats]:
         size = int(those[:, 0].sum())
         mean = logs @ side / size
         variance = (np.square(logs) @ side - size * mean**2) / (size - 1)
-        sides.append(SampleMoments(mean, np.maximum(variance, hidden @ side / size), size))
+        sides.append(_SampleMoments(mean, np.maximum(variance, hidden @ side / size), size))
     return welch(*sides), np.abs(sides[0].mean - sides[1].mean)
 
 

@@ -35,10 +35,10 @@ from seatrial.results.compare import Difference
 from seatrial.results.fact_sources import SlowFact, SlowFacts
 from seatrial.results.history import History, ReportedChange
 from seatrial.results.selection import Side
-from seatrial.results.series import Point
 from seatrial.results.slow_places import LEAST, LEVEL, deviations
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store, marks
+from seatrial.results.store.series import Point
 from seatrial.results.store.tables import Filters, RunOutcome, RunRow, chunks
 from seatrial.units import listed
 

@@ -226,7 +226,7 @@ _NO_TEST: Numbers = {"tests": 0, "at fault": 0}
 LONGEST_CAUSE = 200  # characters of a log's last line
 
 
-class TestOutcome(NamedTuple):
+class _TestOutcome(NamedTuple):
     """A test with a toolchain: its runs with a right answer, and what is wrong with it ("" if it
     has such a run and was not stopped)."""
 
@@ -280,7 +280,7 @@ def every_test(view: TrialView, criterion: Criterion) -> list[Result]:
     return [whole, *(_subject(criterion, state, one) for one in bad)]
 
 
-def _counts(view: TrialView, criterion: Criterion, found: Sequence[TestOutcome]) -> Numbers:
+def _counts(view: TrialView, criterion: Criterion, found: Sequence[_TestOutcome]) -> Numbers:
     """Return how many tests there are, how many are at fault, and the known failures, if any."""
     numbers: Numbers = {"tests": len(found), "at fault": sum(bool(one.fault) for one in found)}
     if known := sum(run.code == KNOWN.number for run in view.runs(criterion)):
@@ -288,7 +288,7 @@ def _counts(view: TrialView, criterion: Criterion, found: Sequence[TestOutcome])
     return numbers
 
 
-def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int, tests: int) -> str:
+def _in_words(view: TrialView, bad: Sequence[_TestOutcome], right: int, tests: int) -> str:
     """Return which tests are at fault, or that none is; of several what is wrong stands with
     each."""
     faults = "".join(f"{one.name} {one.fault}" for one in bad)
@@ -300,7 +300,7 @@ def _in_words(view: TrialView, bad: Sequence[TestOutcome], right: int, tests: in
     return faults or f"{count(right, 'run')} with a right answer"
 
 
-def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
+def _subject(criterion: Criterion, state: State, one: _TestOutcome) -> Result:
     return Result(
         criterion=criterion.criterion,
         label=label(criterion),
@@ -313,7 +313,7 @@ def _subject(criterion: Criterion, state: State, one: TestOutcome) -> Result:
     )
 
 
-def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
+def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[_TestOutcome]:
     """Yield the tests with their toolchains."""
     history = view.history
     wanted = set(view.tests(criterion))
@@ -329,7 +329,7 @@ def _outcomes(view: TrialView, criterion: Criterion) -> Iterator[TestOutcome]:
         if fault == NEVER_RAN and test in gaps:
             continue
         name = f"{test}@{toolchain}" if toolchains[test] > 1 else test
-        yield TestOutcome(name, sum(run.right for run in own), fault)
+        yield _TestOutcome(name, sum(run.right for run in own), fault)
 
 
 def _test_key(case: Case) -> tuple[str, str]:

@@ -275,7 +275,7 @@ CONFIDENCE = 0.95
 Units = list[list[float]]  # values in sorted lists, each of which is drawn as a whole
 
 
-class SlowdownPair(NamedTuple):
+class _SlowdownPair(NamedTuple):
     """The figures of one case: alone, and in each wave at full machine. None of them is empty."""
 
     alone: list[float]
@@ -353,14 +353,14 @@ def _of_group(view: TrialView, criterion: Criterion, bounds: Bounds, group: Node
     return replace(found, state="undecided", reason=f"{reason}; {doubt}") if doubt else found
 
 
-def _without_figure(sides: Sequence[SlowdownPair], pairs: Sequence[SlowdownPair]) -> str:
+def _without_figure(sides: Sequence[_SlowdownPair], pairs: Sequence[_SlowdownPair]) -> str:
     """Return how many cases lack a figure, in words; "" if none does."""
     lacking = len(sides) - len(pairs)
     cases = count(len(sides), "case")
     return f"{lacking} of {cases} gave no figure alone or at full machine" if lacking else ""
 
 
-def _merged(sides: Sequence[SlowdownPair]) -> tuple[list[float], list[float], int]:
+def _merged(sides: Sequence[_SlowdownPair]) -> tuple[list[float], list[float], int]:
     """Return the figures of several cases alone and at full machine, and the number of waves."""
     alone = sorted(chain.from_iterable(side.alone for side in sides))
     full = sorted(chain.from_iterable(side.full for side in sides))
@@ -370,8 +370,8 @@ def _merged(sides: Sequence[SlowdownPair]) -> tuple[list[float], list[float], in
 def _incomparable(
     criterion: Criterion,
     group: NodeCases,
-    sides: Sequence[SlowdownPair],
-    pairs: Sequence[SlowdownPair],
+    sides: Sequence[_SlowdownPair],
+    pairs: Sequence[_SlowdownPair],
 ) -> str:
     """Return why the figures of a group cannot be compared; "" if they can. ``pairs``: the sides
     that have figures alone and at full machine."""
@@ -414,12 +414,12 @@ def _doubt(bounds: Bounds, interval: tuple[float, float] | None, alone: int, wav
 # ---- pairs and waves ----------------------------------------------------------------------
 
 
-def _pairs(group: NodeCases, metric: str) -> Iterator[SlowdownPair]:
+def _pairs(group: NodeCases, metric: str) -> Iterator[_SlowdownPair]:
     """Return what is compared, case by case, and in which direction it improves."""
     for runs in grouped(group.runs, attrgetter("case")).values():
         alone = _values([run for run in runs if run.stage == "alone"], metric)
         waves = [_values(wave, metric) for wave in waves_of(runs)]
-        yield SlowdownPair(alone, [wave for wave in waves if wave], _better(runs, metric))
+        yield _SlowdownPair(alone, [wave for wave in waves if wave], _better(runs, metric))
 
 
 def waves_of(runs: Sequence[RunHistory]) -> list[list[RunHistory]]:
@@ -465,7 +465,7 @@ def _per_cent(alone: Sequence[float], full: Sequence[float], better: Direction) 
     return 100 * change / abs(one) if one else 0.0
 
 
-def _interval(pairs: Sequence[SlowdownPair], seed: str) -> tuple[float, float] | None:
+def _interval(pairs: Sequence[_SlowdownPair], seed: str) -> tuple[float, float] | None:
     """Return the interval of the percentile bootstrap: of each pair, runs alone and waves at full
     machine are drawn anew, with a fixed seed. None where a pair has too few to draw from."""
     sides = [([[value] for value in pair.alone], pair.units, pair.better) for pair in pairs]
@@ -497,7 +497,7 @@ ROUNDING = 1e-9
 MIN_RUNS_WITHIN = 5  # figures of a case without which their median is no expectation
 
 
-class ExpectedFigure(NamedTuple):
+class _ExpectedFigure(NamedTuple):
     """What is expected of the runs of a case; ``few``: their own median, of few figures."""
 
     value: float
@@ -505,13 +505,13 @@ class ExpectedFigure(NamedTuple):
     few: bool = False
 
 
-class CountedRuns(NamedTuple):
+class _CountedRuns(NamedTuple):
     """The runs of a test that count, by what became of them: within what is expected, or why not;
     ``few`` are cases with too few figures for a median, ``none`` those without a run that
     counts."""
 
     outcomes: Counter[str]
-    expected: list[ExpectedFigure]
+    expected: list[_ExpectedFigure]
     few: list[str]
     none: list[str]
 
@@ -577,7 +577,7 @@ def _within_of_test(
     return unless_cancelled(view, result, list(chain.from_iterable(one.runs for one in groups)))
 
 
-def _doubts_within(found: CountedRuns) -> Iterator[str]:
+def _doubts_within(found: _CountedRuns) -> Iterator[str]:
     """Yield why a share that is within what is expected may be another."""
     if found.few:
         few = f"fewer than {MIN_RUNS_WITHIN} right runs"
@@ -586,7 +586,7 @@ def _doubts_within(found: CountedRuns) -> Iterator[str]:
         yield f"no run of {', '.join(found.none[:MAX_NAMED])} counts"
 
 
-def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases]) -> CountedRuns:
+def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases]) -> _CountedRuns:
     """Return the runs by what became of them. Raises ValueError if nothing can be expected of
     them."""
     outcomes: Counter[str] = Counter(within=0)
@@ -601,12 +601,12 @@ def _counted(view: TrialView, criterion: Criterion, groups: Sequence[NodeCases])
             expected.append(found)
             few += [group.name] if found.few else []
         outcomes.update(_outcome(run, criterion, found) for run in runs)
-    return CountedRuns(outcomes, expected, few, none)
+    return _CountedRuns(outcomes, expected, few, none)
 
 
 def _expected(
     view: TrialView, criterion: Criterion, group: NodeCases, runs: Sequence[RunHistory]
-) -> ExpectedFigure | None:
+) -> _ExpectedFigure | None:
     """Return what is expected of the runs of a case; None if it has no right run with a figure."""
     metric = criterion.metric or ELAPSED
     figures = [figure for run in runs if run.right and (figure := run.figure(metric))]
@@ -620,7 +620,7 @@ def _expected(
 
 def _expected_by_reference(
     view: TrialView, group: NodeCases, metric: str, units_of_runs: Sequence[str]
-) -> ExpectedFigure:
+) -> _ExpectedFigure:
     """Return what the reference of a case expects, in the unit of its runs, if these have one."""
     case, of = group.case, f"{metric} of {group.name}"
     reference = refs.matching(
@@ -633,23 +633,23 @@ def _expected_by_reference(
     alike = refs.in_unit(reference, units_of_runs[0]) if units_of_runs else reference
     if alike is None or alike.value is None:
         raise ValueError(f"{of} is in {units_of_runs[0]}, but its reference in {reference.unit}")
-    return ExpectedFigure(alike.value, alike.unit)
+    return _ExpectedFigure(alike.value, alike.unit)
 
 
-def _expected_median(figures: Sequence[RecordedMetric], of: str) -> ExpectedFigure | None:
+def _expected_median(figures: Sequence[RecordedMetric], of: str) -> _ExpectedFigure | None:
     if not figures:
         return None
     middle = median(figure.value for figure in figures)
     if not middle:
         raise ValueError(f"the median of {of} is 0: nothing is x % of that")
-    return ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS_WITHIN)
+    return _ExpectedFigure(middle, figures[0].unit, len(figures) < MIN_RUNS_WITHIN)
 
 
 def _allowed(criterion: Criterion) -> float:
     return criterion.within.fraction if criterion.within else 0.0
 
 
-def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | None) -> str:
+def _outcome(run: RunHistory, criterion: Criterion, expected: _ExpectedFigure | None) -> str:
     """Return what became of a run: ``within``, ``worse`` or ``better`` than that, ``without the
     figure``, or the verdict of one that is not right."""
     if not run.right:
@@ -668,14 +668,14 @@ def _outcome(run: RunHistory, criterion: Criterion, expected: ExpectedFigure | N
     return "better" if criterion.two_sided else "within"
 
 
-def _lost(criterion: Criterion, found: CountedRuns) -> int:
+def _lost(criterion: Criterion, found: _CountedRuns) -> int:
     """Return how many runs are not within what is expected, whatever comes: a median may move."""
     moves = {"within", "worse", "better", "above", "below"}
     stays = {"within"} if criterion.of == "reference" else moves
     return sum(number for name, number in found.outcomes.items() if name not in stays)
 
 
-def _reason(criterion: Criterion, found: CountedRuns) -> str:
+def _reason(criterion: Criterion, found: _CountedRuns) -> str:
     n, good = found.outcomes.total(), found.outcomes["within"]
     if not n:
         return "no run has ended"

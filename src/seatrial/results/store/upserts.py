@@ -1,6 +1,6 @@
 """The runs of a part of a journal, read from the store and written back at once.
 
-    runs = RunUpserts(writer, trial)
+    runs = _RunUpserts(writer, trial)
     block = runs.look_up(block)                 # one query
     run = runs.known.get(event.run_id) or runs.make(event)
     runs.write()                                # one statement, with the trial's counts
@@ -70,7 +70,7 @@ LONGEST_NAME = 200  # of what is looked up by an index, which has a largest entr
 _run_id_of, _case_of = attrgetter("run_id"), attrgetter("case")
 
 
-class RunUpserts:
+class _RunUpserts:
     """The runs of some events: the ``known`` ones, and those made for new ids. ``figures`` are
     figures of merit by run and metric."""
 
@@ -296,16 +296,16 @@ ROWS_AT_ONCE = 4096  # of a table
 _OF_BUILDS = (events.BuildStarted, events.BuildEnded)
 
 
-def _keep_metric(runs: RunUpserts, run: StoredRun, event: events.MetricRecorded) -> None:
+def _keep_metric(runs: _RunUpserts, run: StoredRun, event: events.MetricRecorded) -> None:
     figure = events.finite(event.value)
     if figure is not None:
         runs.figures[run.id, runs.metric(event)] = figure
 
 
-_Further = Callable[[RunUpserts, StoredRun, Any], None]
+_Further = Callable[[_RunUpserts, StoredRun, Any], None]
 _FURTHER: dict[type[events.Event], _Further] = {
     events.MetricRecorded: _keep_metric,
-    events.FigureGiven: RunUpserts.keep_given,
+    events.FigureGiven: _RunUpserts.keep_given,
 }
 
 
@@ -329,7 +329,7 @@ def _storing(kind: type[events.Event]) -> _Storing:
     return _Storing(
         members=members(kind, kind.stored_value, kind.stored_detail, kind.stored_text),
         is_of_life=kind in RUN_KINDS,
-        further=_FURTHER.get(kind) or (RunUpserts.keep_rows if _has_rows(kind) else None),
+        further=_FURTHER.get(kind) or (_RunUpserts.keep_rows if _has_rows(kind) else None),
     )
 
 
@@ -340,7 +340,7 @@ _STORING = {kind: _storing(kind) for kind in _CLASSES}
 def fold(writer: Writer, trial: StoredTrial, blocks: Iterable[Sequence[events.Event]]) -> None:
     """Update the rows of a trial by the next events of its journal; ``trial`` itself is changed. A
     block is folded before the next one is asked for: small ones stay in the processor's cache."""
-    runs = RunUpserts(writer, trial)
+    runs = _RunUpserts(writer, trial)
     of_runs: list[StoredEvent] = []
     of_trial: list[StoredEvent] = []
     for block in blocks:
@@ -358,7 +358,7 @@ def fold(writer: Writer, trial: StoredTrial, blocks: Iterable[Sequence[events.Ev
 
 
 def _fold_runs(
-    trial: StoredTrial, runs: RunUpserts, block: Sequence[events.Event], rows: list[StoredEvent]
+    trial: StoredTrial, runs: _RunUpserts, block: Sequence[events.Event], rows: list[StoredEvent]
 ) -> list[tuple[int, events.Event]]:
     """Fold the events of runs, and add their rows. Returns the events of no run, each with its
     place in the journal."""

@@ -25,7 +25,6 @@ from seatrial.model.test import Case
 from seatrial.results import notes as note_file
 from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result, TrialView
-from seatrial.results.documents import with_documents, with_evidence
 from seatrial.results.evidence import evidence_of
 from seatrial.results.notes import Note
 from seatrial.results.outages import Span, outages_of
@@ -34,7 +33,14 @@ from seatrial.results.scaling import ScalingQuery, scaling
 from seatrial.results.scaling import ScalingTable as Scaled
 from seatrial.results.selection import Side, SideSelection
 from seatrial.results.selection import gather as gather_side
-from seatrial.results.status import Status, accounts_of, references_now, status
+from seatrial.results.status import (
+    Status,
+    accounts_of,
+    references_now,
+    status,
+    with_documents,
+    with_evidence,
+)
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import NUMBERS
 from seatrial.results.store.queries import owned

@@ -23,7 +23,6 @@ from seatrial.execute.trial_record import Record
 from seatrial.hooks import load, provided
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.results.criteria.mix import OverallState
-from seatrial.results.documents import with_evidence, with_people
 from seatrial.results.evidence import (
     EvidenceStatus,
     awaited_of,
@@ -33,7 +32,7 @@ from seatrial.results.evidence import (
 )
 from seatrial.results.records import PlanRecords, records_in
 from seatrial.results.slow_places import classified
-from seatrial.results.status import Status, TestStatus
+from seatrial.results.status import Status, TestStatus, with_evidence, with_people
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import outcomes
 from seatrial.results.store.tables import FAILED, PASSED, RUNNING, WAITING, Filters, TrialRow

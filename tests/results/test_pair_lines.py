@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.judge.bands import END, pair_lines
+from seatrial.results.bands import END, pair_lines
 
 LINE = "pair 0 5 nodes n001 n002 cpus 0 1 latency 0.42 us bandwidth 9211.0 MiB/s\n"
 
