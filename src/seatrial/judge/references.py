@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Self
@@ -20,6 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles, UsageError
+from seatrial.grouping import grouped
 from seatrial.model.codes import CHECK_ERROR, PERFORMANCE
 from seatrial.model.documents import Faults, YamlNode, decode, parse, read
 from seatrial.model.figures import ELAPSED, Finding, MetricValue
@@ -99,14 +101,13 @@ class References(Struct, frozen=True):
 
     @classmethod
     def of(cls, entries: list[Reference]) -> Self:
-        by_metric: dict[tuple[str, str], list[Reference]] = {}
-        by_file: dict[tuple[str, str], list[Reference]] = {}
-        for entry in entries:
-            if entry.file:
-                by_file.setdefault((entry.test, entry.file), []).append(entry)
-            else:
-                by_metric.setdefault((entry.test, entry.metric), []).append(entry)
-        return cls(entries, by_metric, by_file)
+        of_metrics = (entry for entry in entries if not entry.file)
+        of_files = (entry for entry in entries if entry.file)
+        return cls(
+            entries,
+            grouped(of_metrics, attrgetter("test", "metric")),
+            grouped(of_files, attrgetter("test", "file")),
+        )
 
 
 class AmbiguousReference(UsageError):
@@ -169,10 +170,8 @@ def _without_faults(
     def only(items: list[YamlNode]) -> YamlNode:
         return replace(node, value={**node.value, "references": replace(listed, value=items)})
 
-    of_tests: dict[str, list[YamlNode]] = {}
-    for item in listed.value:
-        of_tests.setdefault(_test_of(item), []).append(item)
     broken = {}
+    of_tests: dict[str, list[YamlNode]] = grouped(listed.value, _test_of)
     for test, items in of_tests.items():
         try:
             if test and test not in tests:

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from seatrial.grouping import grouped
 from seatrial.units import count
 
 TopologyKind = Literal["tree", "dragonfly", "torus"]
@@ -509,9 +510,7 @@ def _units(topology: Topology, level: str, nodes: Iterable[int]) -> list[tuple[s
     if not level:
         return [("", sorted(nodes))]
     network_level = _level(topology, level)
-    members: dict[int, list[int]] = {}
-    for node in sorted(nodes):
-        members.setdefault(network_level.unit_of[node], []).append(node)
+    members = grouped(sorted(nodes), network_level.unit_of.__getitem__)
     return [(network_level.units[unit], members[unit]) for unit in sorted(members)]
 
 

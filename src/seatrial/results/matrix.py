@@ -17,6 +17,7 @@ from msgspec import UNSET, Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_paths import TrialPaths
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, told
 from seatrial.model import codes
 from seatrial.model.failures import failure_words
@@ -172,11 +173,9 @@ def _grouped(
 ) -> dict[tuple[str, str], list[CaseRuns]]:
     """Return the cases of each row, by its test and name; none of a test that was left out."""
     apart = distinguishing(members)
-    grouped: dict[tuple[str, str], list[CaseRuns]] = {}
-    for one in members:
-        grouped.setdefault((one.test, _row_name(one, apart, query)), []).append(one)
-    names = {test for test, _ in grouped}
-    return grouped | {(test, test): [] for test, _ in reasons.left_out if test not in names}
+    rows = grouped(members, lambda one: (one.test, _row_name(one, apart, query)))
+    names = {test for test, _ in rows}
+    return rows | {(test, test): [] for test, _ in reasons.left_out if test not in names}
 
 
 def _counts(cells: Iterable[MatrixCell]) -> dict[str, int]:

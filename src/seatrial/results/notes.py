@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from seatrial.account import user_name
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import make_folder, open_descriptor, open_regular
+from seatrial.grouping import grouped
 from seatrial.model.decoding import DAMAGED, decoder
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 
@@ -95,10 +96,7 @@ def read(path: Path) -> Diary:
 
 def versions(path: Path) -> dict[str, list[NoteLine]]:
     """Return all that was ever written of each note, by its id, the oldest line first."""
-    found: dict[str, list[NoteLine]] = {}
-    for line in filter(None, _lines(path)):
-        found.setdefault(line.removes or line.id, []).append(line)
-    return found
+    return grouped(filter(None, _lines(path)), lambda line: line.removes or line.id)
 
 
 def _lines(path: Path) -> Iterator[NoteLine | None]:

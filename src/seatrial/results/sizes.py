@@ -24,7 +24,7 @@ from seatrial.model.figures import Labelled, place_of_value
 from seatrial.results.panels import metrics_of
 from seatrial.results.scaling_cells import Cell, usable
 from seatrial.results.store.by_case import CaseRuns, GivenFigure, Kind
-from seatrial.units import number_or_size
+from seatrial.units import listed, number_or_size
 
 BYTES = "bytes"  # the label of sizes of messages, of transfers
 
@@ -109,13 +109,9 @@ def one_metric(asked: str, cases: Sequence[CaseRuns]) -> str:
     """Return the metric that a name stands for; "" for "". Raises UsageError for several."""
     found = metrics_named(asked, cases) if asked else []
     if len(found) > 1:
-        raise UsageError(f"--metric {asked}: is {len(found)} figures; name one of {_few(found)}")
+        few = listed(found, 4)
+        raise UsageError(f"--metric {asked}: is {len(found)} figures; name one of {few}")
     return found[0] if found else asked
-
-
-def _few(names: Sequence[str], maximum: int = 4) -> str:
-    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
-    return ", ".join(names[:maximum]) + more
 
 
 def are_sizes(texts: Iterable[str]) -> bool:

@@ -14,11 +14,13 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.grouping import grouped
 from seatrial.judge.statistics import outliers, suspects
 from seatrial.judge.statistics.outliers import Outlier, Outliers
 from seatrial.judge.statistics.trends import Correlation, CorrelationSample, correlations, theil_sen
@@ -114,11 +116,8 @@ def places_of(
 def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, float]]:
     """Yield the runs whose answer was right, each with the logarithm of its time beside the median
     of its case. Cases of few runs are left out."""
-    cases: dict[tuple[str, ...], list[RunOutcome]] = {}
-    for one in outcomes:
-        if one.code in MEASURED and one.elapsed:
-            cases.setdefault(one.case_key, []).append(one)
-    for runs in cases.values():
+    right = (one for one in outcomes if one.code in MEASURED and one.elapsed)
+    for runs in grouped(right, attrgetter("case_key")).values():
         if len(runs) >= MIN_RUNS:
             times = [math.log(one.elapsed or 1.0) for one in runs]
             middle = statistics.median(times)
@@ -304,11 +303,7 @@ class RunKind(NamedTuple):
 
 def classified(outcomes: Sequence[RunOutcome]) -> list[RunKind]:
     """The outliers of each kind of runs, in the order in which the kinds first ran."""
-    groups: dict[tuple[str, ...], list[RunOutcome]] = {}
-    for one in outcomes:
-        key = (one.machine, *one.case_key)
-        groups.setdefault(key, []).append(one)
-    return [_kind(group) for group in groups.values()]
+    return list(map(_kind, grouped(outcomes, attrgetter("machine", "case_key")).values()))
 
 
 def _kind(group: list[RunOutcome]) -> RunKind:

@@ -19,6 +19,7 @@ from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.execute.plan.component_tests import Place, named_beside, together
 from seatrial.execute.plan.policy import shared_node, width_of_machine, widths_of
 from seatrial.execute.trial_record import Record, references_of
+from seatrial.grouping import grouped
 from seatrial.journal.clock import present
 from seatrial.journal.events import (
     AlertRaised,
@@ -490,9 +491,7 @@ def open_alert(alert: AlertRaised, times: int) -> OpenAlert:
 
 def _excluded(history: TrialHistory) -> list[tuple[str, str]]:
     """Return the excluded nodes, those with the same reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in history.excluded.items():
-        by_reason.setdefault(reason, []).append(name)
+    by_reason = grouped(history.excluded, history.excluded.__getitem__)
     return [(fold(sorted(names)), reason) for reason, names in by_reason.items()]
 
 

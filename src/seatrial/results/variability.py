@@ -148,11 +148,8 @@ def _rows(
     deviations: float | None,
 ) -> list[VariabilityRow]:
     figures = queries.figures(store, [one.row for one in outcomes if one.code in MEASURED])
-    groups: dict[tuple[str, str], list[RunOutcome]] = {}
-    for one in outcomes:
-        groups.setdefault((one.test, one.kind), []).append(one)
     rows = []
-    for (test, kind), runs in groups.items():
+    for (test, kind), runs in grouped(outcomes, attrgetter("test", "kind")).items():
         wrong = Counter(one.verdict for one in runs if one.code not in MEASURED)
         by_metric = _figures_by_metric(runs, figures) or {_Metric(ELAPSED, "s", "lower"): []}
         rows += [

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.escaping import xml_text, xml_value
 from seatrial.execute.trial_paths import TrialPaths
+from seatrial.grouping import grouped
 from seatrial.judge.reading import tail
 from seatrial.model import codes
 from seatrial.model.failures import failure_words
@@ -146,10 +148,8 @@ class _Record(Struct):
 def _entries(cases: Sequence[CaseRow], found: Sequence[RunRow]) -> list[Entry]:
     """Return each case with each of its runs, or with None, by test and in the order of the
     cases."""
-    runs_of: dict[str, list[RunRow]] = {}
-    for run in found:
-        runs_of.setdefault(run.case, []).append(run)
-    ordered = sorted(cases, key=lambda case: (case.test, case.app))
+    runs_of = grouped(found, attrgetter("case"))
+    ordered = sorted(cases, key=attrgetter("test", "app"))
     return [(case, run) for case in ordered for run in runs_of.get(case.id, [None])]
 
 
