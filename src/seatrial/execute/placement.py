@@ -12,6 +12,7 @@ are on its target, too, so the command runs once for each test and target.
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -93,7 +94,7 @@ class Placement:
         about = self._file_systems.get(place.file_system)
         failure = ""
         if about and about.place.strip() and not await run_in_thread(directory.is_dir, "place"):
-            await run_in_thread(lambda: _make(directory.parent), "place")
+            await run_in_thread(partial(make_folder, directory.parent), "place")
             variables = {
                 "DIRECTORY": str(directory),
                 "TARGET": place.target,
@@ -102,7 +103,7 @@ class Placement:
             failure = (await Shell(about.place, about.timeout.seconds).run(variables)).failure
             if not failure and not await run_in_thread(directory.is_dir, "place"):
                 failure = f"it succeeded, but did not create {directory}"
-        await run_in_thread(lambda: _make(directory), "place")
+        await run_in_thread(partial(make_folder, directory), "place")
         if place.file_system:  # others may have made what is named by the trial's tag
             await run_in_thread(lambda: require_own(self._top(place), directory), "place")
         return failure
@@ -122,7 +123,3 @@ def copy_of(place: PlacementTarget, source: Path) -> Path:
     copies of their own."""
     mark = hashlib.sha256(str(source).encode()).hexdigest()[:8]
     return place.root / DECKS / f"{mark}-{source.name}"
-
-
-def _make(directory: Path) -> None:
-    make_folder(directory)

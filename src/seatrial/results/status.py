@@ -25,9 +25,6 @@ from seatrial.journal.events import (
     AlertRaised,
     Event,
     TrialAbandoned,
-    TrialCancelled,
-    TrialEnded,
-    TrialPaused,
 )
 from seatrial.journal.journal import Reading
 from seatrial.journal.run_life import RunLife, RunState
@@ -60,14 +57,6 @@ from seatrial.units import SECOND_NS
 # A pause stops the trial's clock, and the trial goes on in a new sub-phase. A driver that dies
 # does not stop it, because its jobs go on: that sub-phase lasts until the trial is resumed. So the
 # times of the sub-phases add up to the trial's clock.
-
-
-_ENDED_BY: dict[type[Event], str] = {  # where the event gives no reason
-    TrialPaused: "paused",
-    TrialCancelled: "cancelled",
-    TrialAbandoned: "abandoned",
-    TrialEnded: "the trial ended",
-}
 
 
 class SubPhase(Struct, frozen=True, kw_only=True, rename={"start": "from", "end": "to"}):
@@ -118,7 +107,7 @@ def _ended_by(span: ClockSpan) -> str:
     of an abandoned trial is what a person wrote, so the kind precedes it."""
     if span.ended_by is None:
         return span.reason
-    usual = _ENDED_BY[span.ended_by]
+    usual = span.ended_by.turn or "the trial ended"
     if span.ended_by is TrialAbandoned and span.reason not in ("", usual):
         return f"{usual}: {span.reason}"
     return span.reason or usual
