@@ -1,7 +1,7 @@
 """The fold of a trial's events."""
 
 from seatrial.journal import events
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun, RunLife, RunState
 from seatrial.journal.trial import Down, Trial
 
 
@@ -21,6 +21,28 @@ def test_a_run_begins_with_its_first_event_and_follows_the_others() -> None:
     assert list(trial.runs_by_id) == ["r1"]
     assert trial.runs_by_id["r1"].state is RunState.RUNNING
     assert trial.last == 3
+
+
+def test_a_recorded_run_keeps_what_is_said_of_its_job_and_its_output() -> None:
+    run = {"run_id": "r1", "test": "a", "case": "c"}
+    ends = events.JobEnded(time=5, **run, code=0), events.ScriptEnded(time=4, **run, exit_code=1)
+    rate = events.MetricRecorded(time=6, **run, metric="rate", value=2.0)
+    removed = events.OutputRemoved(time=8, **run, files=1)
+    trial = Trial(RecordedRun.begin, kinds=RECORDED_KINDS)
+    for event in (
+        *ends,
+        rate,
+        events.RunJudged(time=7, **run, code=2, sha256={"x": "5d"}),
+        removed,
+    ):
+        trial.apply(event)
+    trial.apply(events.RunJudged(time=9, **run, code=2))
+    (recorded,) = trial.runs_by_id.values()
+    assert (recorded.run_id, recorded.test, recorded.case) == ("r1", "a", "c")
+    assert (recorded.job_end, recorded.script_end) == ends
+    assert recorded.ended_by_itself
+    assert (recorded.figures, recorded.removals) == ({"rate": rate}, [removed])
+    assert (recorded.code, recorded.sha256) == (2, {"x": "5d"}), "the first sums stand"
 
 
 def test_nodes_that_the_trial_does_not_have_do_not_count() -> None:

@@ -268,6 +268,23 @@ def test_an_event_excuses_no_file_that_keep_would_not_remove(
     assert (code, f"not here        {first}, run" in out) == (3, True)
 
 
+def test_a_second_verdict_excuses_no_file_that_was_kept_for_the_first(
+    place: Workplace, seatrial: Command
+) -> None:
+    """What is kept of a run that failed is not removed where it passes later."""
+    place.test("a", "echo 1", verify=[{"contains": "2"}], keep="failed")
+    place.run("--name", "t")
+    place.test("a", "echo 1", verify=[{"contains": "1"}], keep="failed")
+    assert place.seatrial("judge", "t", "--again", "--reason", "a wrong check").code == 0
+    path = place.run_folder("a") / "stdout"
+    _told_removed(place.folder, path.parent, names=["stdout"])
+    make_key(place.folder / "key")
+    assert seatrial(place.folder, "report", "t", "-o", "r.html", "--sign", "key").code == 0
+    path.unlink()
+    code, out = verified(seatrial, place.folder)
+    assert (code, f"not here        {path}, run" in out) == (3, True), out
+
+
 def _told_removed(folder: Path, run: Path, **more: object) -> None:
     """Append the event that outputs of a run were removed, as anybody can."""
     event = {"time": 1795262400000000000, "event": "output_remove", "run_id": run.name, "value": 1}
