@@ -133,7 +133,7 @@ class Jobs:
             code = codes.RECALLED.number if end.recalled else end.code or None
             self._collect(protocol.JobEnd(run.run_id, code, end.state, end.exit_code, end.nodes))
             return True
-        before_boot = run.run_id in self._ledger.before_boot
+        before_boot = self._ledger.before_boot[run.run_id]
         if before_boot and self._backend.room and job_events(job.path).end is not None:
             # What it wrote may be cut, as it was not on the disk when the host crashed.
             self._on_ended(protocol.JobEnd(run.run_id, codes.LOST.number, "host restarted", None))

@@ -83,7 +83,7 @@ class Recorded:
 
     def knows(self, event: events.Event) -> bool:
         """Return whether there is the issue that an event is about, or will be; True of others."""
-        return not isinstance(event, events.IssueRecorded) or 0 <= event.issue <= self.issues
+        return not isinstance(event, events.IssueRecorded) or event.issue <= self.issues
 
     def numbered(self, event: events.Event) -> events.Event:
         """Return an event; one that opens an issue with the number of that."""
@@ -112,8 +112,8 @@ class Ledger:
         #: the open files that runs had, by test
         self.open_files: dict[str, array[float]] = {}
         self.references: References | None = None  # that people corrected
-        #: of those that were replayed, the runs that were submitted before this host booted
-        self.before_boot: set[str] = set()
+        #: of runs that were replayed: whether they were submitted before this host booted
+        self.before_boot: dict[str, bool] = {}
         self.recorded = Recorded()
         self.journal: Journal
         self._damaged = 0
@@ -148,7 +148,7 @@ class Ledger:
             self.journal.clock.follow(event)
             if isinstance(event, events.RunSubmitted):
                 self.runs[event.run_id] = self._number(event)
-                self._note_boot(event.run_id, trial.opened, boot)
+                self.before_boot[event.run_id] = _is_of_other_boot(trial.opened, boot)
             elif isinstance(event, events.RunJudged):
                 self._let_go(trial.runs_by_id.pop(event.run_id, None))
         self.alerts.extend((alert.kind, alert.time) for alert in trial.alerts)
@@ -158,16 +158,12 @@ class Ledger:
         self._unjudged = [run.run_id for run in unresolved]
         return unresolved
 
-    def _note_boot(self, run_id: str, opened: events.TrialOpened | None, boot: str) -> None:
-        """Remember of a run that is submitted whether this ``boot`` of the host is a later one than
-        that of the driver which ``opened`` the trial."""
-        self.before_boot.discard(run_id)
-        if opened is not None and opened.boot not in ("", boot):
-            self.before_boot.add(run_id)
-
     def _let_go(self, run: RecordedRun | None) -> None:
         """Remember of a run that was judged only where its directory is."""
-        if run is not None and self.runs.pop(run.run_id, None) is not None and run.path:
+        if run is None or self.runs.pop(run.run_id, None) is None:
+            return
+        self.before_boot.pop(run.run_id, None)
+        if run.path:
             self.judged.append(run)
 
     def _number(self, event: events.RunSubmitted) -> int:
@@ -289,6 +285,12 @@ class Ledger:
             self.verdicts[before] -= 1
             self.verdicts[event.verdict] += 1
             self.verdicts = +self.verdicts
+
+
+def _is_of_other_boot(opened: events.TrialOpened | None, boot: str) -> bool:
+    """Return whether the host of the driver that opened a trial is known to have had another boot
+    than this one."""
+    return opened is not None and opened.boot not in ("", boot)
 
 
 # ---- event headers -------------------------------------------------------------------------------
