@@ -1,5 +1,7 @@
 """The fold of a trial's events."""
 
+from typing import Any
+
 from seatrial.journal import events
 from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun, RunLife, RunState
 from seatrial.journal.trial import Down, Trial
@@ -24,7 +26,7 @@ def test_a_run_begins_with_its_first_event_and_follows_the_others() -> None:
 
 
 def test_a_recorded_run_keeps_what_is_said_of_its_job_and_its_output() -> None:
-    run = {"run_id": "r1", "test": "a", "case": "c"}
+    run: dict[str, Any] = {"run_id": "r1", "test": "a", "case": "c"}
     ends = events.JobEnded(time=5, **run, code=0), events.ScriptEnded(time=4, **run, exit_code=1)
     rate = events.MetricRecorded(time=6, **run, metric="rate", value=2.0)
     removed = events.OutputRemoved(time=8, **run, files=1)

@@ -21,7 +21,8 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from seatrial.hooks import load, provided
-from seatrial.units import show_seconds
+from seatrial.model.codes import code_of
+from seatrial.units import count, show_figure, show_seconds
 
 Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
@@ -126,6 +127,30 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False, tag_field="event"
         """The test, nodes or run that an ``action`` was about, in words; "" for the trial."""
         return ""
 
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        """Return what its row in the store says, in a few words of one line. ``value`` may be of
+        another type than the kind gives it, as jobs and other versions write events, too."""
+        return _joined(cls.row_start(value, detail), _first_line(text), by=": ")
+
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        """Return what its row says before the first line of its text."""
+        return _joined("" if value is None else str(value), detail)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _joined(*words: str, by: str = " ") -> str:
+    return by.join(filter(None, words))
+
+
+def _code_name(value: Any) -> str:
+    """Return the name of the code of a verdict; what is no code as it is written."""
+    return code_of(value).name if isinstance(value, int) else str(value or "")
+
 
 # ---- of a run ---------------------------------------------------------------------------------
 
@@ -161,6 +186,10 @@ class RunSubmitted(RunEvent, frozen=True, kw_only=True, tag="submit_start"):
     bundle: str = ""
     position: Whole = 0
     nodes: str = ""
+
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        return _joined(detail, f"on {value}" if value is not None else "")
 
 
 class SubmitEnded(RunEvent, frozen=True, kw_only=True, tag="submit_end"):
@@ -210,6 +239,10 @@ class CompatStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="compat_start")
     mode: str = field(default="", name="alias")
     text: str = ""
 
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        return f"{detail}: {text}"
+
 
 class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_start"):
     """The run's script started. ``modules`` were loaded,
@@ -229,6 +262,10 @@ class ScriptStarted(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute
     gpus: str = ""
     node_facts: str = ""
 
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        return _joined(detail, f"GPUs {value}" if value is not None else "")
+
 
 class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_end"):
     """The run's script ended with an exit code.
@@ -240,6 +277,10 @@ class ScriptEnded(JobsOwnEvent, frozen=True, kw_only=True, tag="binary_execute_e
     job_id: str = ""
     sizes: dict[str, int] | None = None
     unwritten: bool = False
+
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        return _joined(f"exit code {value}", detail)
 
 
 class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
@@ -262,6 +303,10 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
         if self.state == _RECALLED:
             force_setattr(self, "recalled", True)
 
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        return _joined(_code_name(value) if value else "", detail)
+
 
 class CheckStarted(RunEvent, frozen=True, kw_only=True, tag="check_start"):
     """The run is being judged."""
@@ -278,6 +323,11 @@ class MetricRecorded(RunEvent, frozen=True, kw_only=True, tag="metric"):
     value: Number | None = None
     unit: str = ""
     better: str = ""
+
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        shown = show_figure(value, text) if isinstance(value, int | float) else value
+        return f"{detail} = {shown}"
 
 
 class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
@@ -300,6 +350,10 @@ class RunJudged(RunEvent, frozen=True, kw_only=True, tag="check_end"):
     cause_line: str = ""
     advice: str = ""
 
+    @classmethod
+    def row_start(cls, value: Any, detail: str) -> str:
+        return _code_name(value)
+
 
 class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
     """Outputs of the judged run are removed, as ``keep`` of its test or component says: so many
@@ -311,6 +365,10 @@ class OutputRemoved(RunEvent, frozen=True, kw_only=True, tag="output_remove"):
     size: Whole = 0
     keep: str = field(default="", name="alias")
     names: list[str] | None = None
+
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        return f"{count(value or 0, 'file')} removed by keep: {detail}"
 
 
 class RunCancelAsked(RunEvent, frozen=True, kw_only=True, tag="run_cancel"):
@@ -350,7 +408,11 @@ class RunJudgedAgain(RunEvent, frozen=True, kw_only=True, tag="check_again"):
     @property
     def by_and_why(self) -> str:
         """Who judged it again, and why."""
-        return ": ".join(filter(None, (self.by, self.why)))
+        return _joined(self.by, self.why, by=": ")
+
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        return f"{_joined(_code_name(value), _first_line(text), by=': ')}; by {detail}"
 
 
 class ReferencesCorrected(Event, frozen=True, kw_only=True, tag="references_change"):
@@ -426,6 +488,12 @@ class FigureGiven(RunEvent, frozen=True, kw_only=True, tag="figure_given"):
         """The metric, the system, the source and the date, a line each; the metric alone of one
         that does not tell where it comes from."""
         return "\n".join((self.metric, self.system, self.source, self.date)).rstrip("\n")
+
+    @classmethod
+    def row_words(cls, value: Any, detail: str, text: str) -> str:
+        metric, *origin = detail.split("\n")
+        where = f" of {', '.join(filter(None, origin))}" if any(origin) else ""
+        return f"{MetricRecorded.row_words(value, metric, text)}, given{where}"
 
 
 # ---- of a build -------------------------------------------------------------------------------

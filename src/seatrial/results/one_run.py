@@ -5,8 +5,8 @@ phases(run, events)                # [RunPhase("queued", t0, t1), RunPhase("runn
 launched(record, case, job_script) # Launched(kind="mpirun", line="mpirun -n 4 ...")
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -21,77 +21,13 @@ from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Case
 from seatrial.results.store import queries
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, Time
-from seatrial.units import SECOND_NS, count, show_figure
-
-_Table = Mapping[type[events.Event], tuple[type, Callable[[Any, EventRow], str]]]
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
-
-
-def _joined(*words: str, by: str = " ") -> str:
-    return by.join(filter(None, words))
-
-
-def _figure(value: Any, event: EventRow) -> str:
-    shown = show_figure(value, event.text) if isinstance(value, int | float) else value
-    return f"{event.detail} = {shown}"
-
-
-def _given(value: float, event: EventRow) -> str:
-    metric, *origin = event.detail.split("\n")
-    where = f" of {', '.join(filter(None, origin))}" if any(origin) else ""
-    return f"{metric} = {show_figure(value, event.text)}, given{where}"
-
-
-def _second_verdict(value: int, event: EventRow) -> str:
-    return f"{_joined(code_of(value).name, _first_line(event.text), by=': ')}; by {event.detail}"
-
-
-# What events of a kind say, if their value is of this type.
-_WHOLE: _Table = {
-    events.MetricRecorded: (object, _figure),
-    events.FigureGiven: (float, _given),
-    events.RunJudgedAgain: (int, _second_verdict),
-    events.CompatStarted: (object, lambda _, event: f"{event.detail}: {event.text}"),
-    events.OutputRemoved: (
-        int,
-        lambda value, event: f"{count(value, 'file')} removed by keep: {event.detail}",
-    ),
-}
-# What others say before the first line of their text.
-_BEFORE_TEXT: _Table = {
-    events.RunJudged: (int, lambda value, _: code_of(value).name),
-    events.JobEnded: (
-        int,
-        lambda value, event: _joined(code_of(value).name if value else "", event.detail),
-    ),
-    events.ScriptStarted: (str, lambda value, event: _joined(event.detail, f"GPUs {value}")),
-    events.RunSubmitted: (str, lambda value, event: _joined(event.detail, f"on {value}")),
-    events.ScriptEnded: (
-        object,
-        lambda value, event: _joined(f"exit code {value}", event.detail),
-    ),
-}
-
-
-def _by_kind(table: _Table, event: EventRow) -> str | None:
-    kind = events.EVENT_KINDS.get(event.event, events.UnknownEvent)
-    if kind not in table or not isinstance(event.value, table[kind][0]):
-        return None
-    return table[kind][1](event.value, event)
+from seatrial.units import SECOND_NS
 
 
 def event_words(event: EventRow) -> str:
     """Return what an event of a run says, in a few words of one line."""
-    whole = _by_kind(_WHOLE, event)
-    if whole is not None:
-        return whole
-    words = _by_kind(_BEFORE_TEXT, event)
-    if words is None:
-        words = _joined("" if event.value is None else str(event.value), event.detail)
-    return _joined(words, _first_line(event.text), by=": ")
+    kind = events.EVENT_KINDS.get(event.event, events.UnknownEvent)
+    return kind.row_words(event.value, event.detail, event.text)
 
 
 def modules_of(rows: Sequence[EventRow]) -> str:
