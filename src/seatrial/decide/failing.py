@@ -201,8 +201,10 @@ class FailureWatch:
         self._started: dict[str, StartedRun] = {}
         self._failing: set[int] = set()  # tests that fail
         self._streaks: dict[str, NodeStreak] = {}
-        #: by test, the latest runs: their nodes, folded, and whether they ended badly
-        self._elsewhere: list[deque[tuple[str, bool]]] = [deque(maxlen=ELSEWHERE) for _ in tests]
+        #: by test, the latest runs: their nodes, and whether they ended badly
+        self._elsewhere: list[deque[tuple[frozenset[str], bool]]] = [
+            deque(maxlen=ELSEWHERE) for _ in tests
+        ]
         self.nodes: set[str] = set()  # nodes that fail
 
     # ---- events in ------------------------------------------------------------------------
@@ -263,19 +265,18 @@ class FailureWatch:
 
     def _on_nodes(self, entry: int, bad: bool, folded: str) -> None:
         """Record the end of a run on nodes. One that passed clears them."""
-        if bad:
-            nodes = unfold_or_empty(folded)
-            if len(nodes) <= MAX_NODES and 2 * len(nodes) <= self._nodes:
-                self._hold_against(entry, nodes)
-        elif self._streaks:
-            for node in self._streaks.keys() & unfold_or_empty(folded):
+        nodes = frozenset(unfold_or_empty(folded))
+        if not bad:
+            for node in nodes.intersection(self._streaks):
                 del self._streaks[node]
                 self.nodes.discard(node)
-        self._elsewhere[entry].append((folded, bad))
+        elif len(nodes) <= MAX_NODES and 2 * len(nodes) <= self._nodes:
+            self._hold_against(entry, nodes)
+        self._elsewhere[entry].append((nodes, bad))
 
     def _hold_against(self, entry: int, nodes: Collection[str]) -> None:
         """Add a run that ended badly to the streak of each of its nodes."""
-        latest = [(frozenset(unfold_or_empty(on)), bad) for on, bad in self._elsewhere[entry]]
+        latest = self._elsewhere[entry]
         for node in nodes:
             others = [was_bad for there, was_bad in latest if node not in there]
             share = (sum(others) + 1) / (len(others) + 2)

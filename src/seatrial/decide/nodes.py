@@ -231,7 +231,10 @@ class NodeRecord:
 
     def to_exclude(self, now: int) -> Iterator[tuple[str, str]]:
         """Yield (node, reason) of the nodes to exclude now."""
-        for node, failures in self._bad(now)[: self._may_be_excluded()]:
+        bad = self._bad(now)
+        if not bad:
+            return
+        for node, failures in bad[: self._may_be_excluded()]:
             causes = ", ".join(dict.fromkeys(failure.cause for failure in failures))
             span = show_seconds(self._exclusion.within)
             yield node, f"{count(len(failures), 'failure')} there within {span}: {causes}"
@@ -257,6 +260,8 @@ class NodeRecord:
 
     def _bad(self, now: int) -> list[tuple[str, Sequence[NodeIncident]]]:
         """Return the nodes that failed too often within the span, with their failures."""
+        if not self.suspects:
+            return []
         since = now - round(self._exclusion.within * SECOND_NS)
         failed = ((node, self._failed[node]) for node in self.suspects)
         return [(node, failures) for node, failures in failed if failures[0].time >= since]

@@ -75,24 +75,23 @@ class Trial(TrialLife, Generic[Run]):
         """Fold one event. Return whether it says anything of a run or of the trial."""
         if event.time > self.last and not event.is_late:
             self.last = event.time
-        if isinstance(event, events.RunEvent) and event.run_id:
-            return self._apply_to_run(event)
+        if event.run_id:
+            run = self.runs_by_id.get(event.run_id) or self._begun_by(event)
+            if run is not None and type(event) in self._kinds:
+                run.apply(event)
+            return run is not None
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
             return True
         return super().apply(event)
 
-    def _apply_to_run(self, event: events.RunEvent) -> bool:
-        run = self.runs_by_id.get(event.run_id)
-        if run is None:
-            run = self._new_run(event)
-            if run is None:
-                return False
+    def _begun_by(self, event: events.Event) -> Run | None:
+        """Return the run that an event begins, if it begins one."""
+        run = self._new_run(event) if isinstance(event, events.RunEvent) else None
+        if run is not None:
             self.runs_by_id[event.run_id] = run
-        if type(event) in self._kinds:
-            run.apply(event)
-        return True
+        return run
 
     @property
     def downs(self) -> list[Down]:

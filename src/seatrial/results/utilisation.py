@@ -449,11 +449,10 @@ class Utilisation:
             for down in history.downs
             for span in outside(down.node, down.start, end_by(down.end, now), self._outages)
         ]
-        held = (run for run in history.runs if run.held_nodes(now) is not None)
-        self._runs = sorted(held, key=self._start)
+        self._runs = sorted(history.runs, key=self._start)
 
     def _start(self, run: RunHistory) -> int:
-        """Return when a run's nodes were first held, of one that held any."""
+        """Return when a run's nodes were first held; ``now`` of one that held none."""
         held = run.held_nodes(self._now)
         return held[0] if held is not None else self._now
 
