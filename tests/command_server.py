@@ -74,7 +74,8 @@ LATE = (
 )
 
 # Commands that use SciPy, and what they import of it at their first use.
-STATISTICAL = {"best", "compare", "curves", "history", "ratio", "scaling", "suspects", "tune"}
+STATISTICAL = {"advise", "best", "compare", "curves", "history", "ratio", "report", "scaling"}
+STATISTICAL |= {"serve", "suspects", "tune", "usage"}
 SCIPY = ("scipy.optimize", "scipy.special", "scipy.stats")
 
 # The line of the command, how many of its words are Seatrial's, the folder, the environment, the
