@@ -15,15 +15,14 @@ from seatrial.errors import UsageError
 from seatrial.journal.events import ScriptEnded, ScriptStarted
 from seatrial.model.codes import CANCELLED, FAILED, PASS
 from seatrial.plugins.systemlogs.events import LinesFound, LogsRead, ShapeSeen, SourceRead
-from seatrial.plugins.systemlogs.study import (
+from seatrial.plugins.systemlogs.findings import (
     differences,
-    logs,
     logs_of,
-    of_run,
     runs_read,
     slow,
     told_of_nodes,
 )
+from seatrial.plugins.systemlogs.study import logs, of_run
 from seatrial.results.selection import gather, parse_side
 from seatrial.results.store import queries, series
 from seatrial.results.store.ingest import synced

@@ -17,6 +17,7 @@ from seatrial.hooks import (
 )
 from seatrial.model.file_model import doc
 
+_FINDINGS = "seatrial.plugins.systemlogs.findings"
 _ROWS = "seatrial.plugins.systemlogs.rows"
 _STUDY = "seatrial.plugins.systemlogs.study"
 
@@ -102,4 +103,4 @@ def seatrial_page_additions() -> list[PageAddition]:
 @hookimpl
 def seatrial_fact_sources() -> list[FactSource]:
     functions = ("differences", "unchanged", "slow", "told_of_nodes")
-    return [FactSource(*(f"{_STUDY}:{name}" for name in functions))]
+    return [FactSource(*(f"{_FINDINGS}:{name}" for name in functions))]

@@ -18,9 +18,9 @@ from seatrial.hooks import value_of
 from seatrial.journal.journal import Journal
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.plugins.systemlogs.collector import LogReader, RunRead, counted
+from seatrial.plugins.systemlogs.findings import unread_of_trial
 from seatrial.plugins.systemlogs.keys import LogSource
 from seatrial.plugins.systemlogs.reading import LineCounter, LineSeen, RuleSet, rules_for
-from seatrial.plugins.systemlogs.study import unread_of_trial
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, RunRow
