@@ -275,7 +275,7 @@ def test_rules_with_faults_are_left_out_and_nothing_is_green(place: Workplace) -
     assert "waived: own on n1: known" in done.out
     said = " ".join(done.out.split())
     assert all(f"{name}: left out: {why}" in said for name, why in left_out.items()), done.said
-    assert "until: Invalid isoformat string: 'tomorrow'" in said
+    assert "until: 'tomorrow' is not a date; write e.g. 2026-05-01" in said
     done = place.seatrial("lint", "--list")
     assert done.code == 3 and "undone\n  left out: rules/own.yaml:3: do: is missing" in done.out
     (place.folder / "m.conf").write_text("options lnet a=1\n")
