@@ -208,3 +208,9 @@ def is_like(name: str, pattern: str) -> bool:
     """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
     wildcard."""
     return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
+
+
+def is_case(case: str, name: str, case_id: str) -> bool:
+    """Return whether a person means the case of a name and an id by ``case``: a part of the name, a
+    pattern of it, or a beginning of the id."""
+    return is_like(name, case) or case_id.startswith(case)

@@ -39,7 +39,7 @@ from seatrial.judge.statistics.spread import Mode
 from seatrial.model import machine_topology
 from seatrial.model.machine import Machine
 from seatrial.model.node_layout import spans
-from seatrial.model.parameters import is_like
+from seatrial.model.parameters import is_case
 from seatrial.model.topology import NODE, SYSTEM, Topology
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
@@ -458,7 +458,7 @@ def series_by_level(
             continue
         for (height, level), values in levels.items():
             key = _Key(*own, height, level)
-            if is_like(f"{run.case_name}: {level}", case) or _case_of(key).startswith(case):
+            if is_case(case, f"{run.case_name}: {level}", _case_of(key)):
                 found[key].append((run, values))
     if not found:
         reasons = sum(excluded.values(), Counter[str]())

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
+from seatrial.grouping import grouped
 from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, spread
 from seatrial.judge.statistics.changes import MIN_POINTS
@@ -30,7 +31,7 @@ from seatrial.judge.statistics.significance import wilson
 from seatrial.judge.statistics.spread import Mode
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
-from seatrial.model.parameters import is_like
+from seatrial.model.parameters import is_case, is_like
 from seatrial.results import bands
 from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
@@ -215,12 +216,11 @@ def series_of(
     chosen = {
         number: (name.machine, name.case)
         for number, name in cases.items()
-        if is_like(name.name, case) or name.case.startswith(case)
+        if is_case(case, name.name, name.case)
     }
-    figures: dict[tuple[_CaseKey, str], list[Measured]] = {}  # by case and stage
-    for row in measured(store, metric, filters):
-        if row.case in chosen and stage in ("", row.stage):
-            figures.setdefault((chosen[row.case], row.stage), []).append(row)
+    rows = (row for row in measured(store, metric, filters) if row.case in chosen)
+    wanted = (row for row in rows if stage in ("", row.stage))
+    figures = grouped(wanted, lambda row: (chosen[row.case], row.stage))
     if not figures:
         raise UsageError(_no_series(store, metric, filters, case, stage))
     wrong = _wrong_runs(store, filters, chosen)
@@ -384,7 +384,7 @@ def _given_like(store: Store, filters: Filters, case: str) -> list[CaseRuns]:
         one
         for one in given_cases(store)
         if is_like(one.test, filters.test)
-        and (is_like(name_of(one), case) or one.case.startswith(case))
+        and is_case(case, name_of(one), one.case)
         and (not one.toolchain or fnmatchcase(one.toolchain, filters.toolchain or "*"))
     ]
 
@@ -547,7 +547,7 @@ def success_rates(
     found: dict[tuple[str, str], dict[tuple[str, int], SuccessRate]] = {}
     for row in pass_counts(store, filters, stage):
         name = names[row.case]
-        if not (is_like(name.name, case) or name.case.startswith(case)):
+        if not is_case(case, name.name, name.case):
             continue
         days = found.setdefault((name.machine, name.test), {})
         rate = days.setdefault((row.trial, row.day), SuccessRate(row.time, row.trial))

@@ -21,7 +21,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, beside
 from seatrial.model.figures import ELAPSED
-from seatrial.model.parameters import is_like
+from seatrial.model.parameters import is_case, is_like
 from seatrial.results.given import (
     GivenEntry,
     best_first,
@@ -90,7 +90,7 @@ def metric_records(
     rows: dict[str, list[Measured]] = {}
     for row in measured(store, metric, filters):
         name = names[row.case]
-        if is_like(name.name, case) or name.case.startswith(case):
+        if is_case(case, name.name, name.case):
             rows.setdefault(name.test, []).append(row)
     given: dict[str, list[GivenEntry]] = {}
     for entry in given_like(store, metric, _given_filter(filters, case)):
@@ -138,7 +138,7 @@ def _given_filter(filters: Filters, case: str) -> Callable[[CaseRuns, GivenEntry
     def is_chosen(one: CaseRuns, entry: GivenEntry) -> bool:
         return (
             is_like(entry.test, filters.test)
-            and (is_like(entry.case, case) or one.case.startswith(case))
+            and is_case(case, entry.case, one.case)
             and fnmatchcase(entry.system, filters.machine or "*")
             and fnmatchcase(one.toolchain, filters.toolchain or "*")
             and filters.trial in ("", entry.trial)

@@ -17,33 +17,8 @@ from seatrial.hooks import load
 from seatrial.model.criterion_kinds import kind_of
 from seatrial.model.plan import Component, Criterion, Waiver
 from seatrial.results.criteria import answers
-from seatrial.results.criteria.mix import Overall, OverallState, overall
-from seatrial.results.criteria.view import (
-    STATES,
-    Result,
-    State,
-    TrialView,
-    WithExcluded,
-    label,
-    show_value,
-    waived,
-)
+from seatrial.results.criteria.view import Result, TrialView, WithExcluded, waived
 from seatrial.units import count
-
-__all__ = [
-    "STATES",
-    "Overall",
-    "OverallState",
-    "Result",
-    "State",
-    "TrialView",
-    "judge",
-    "judge_of",
-    "judged",
-    "label",
-    "overall",
-    "show_value",
-]
 
 Judge = Callable[[TrialView, Criterion], list[Result]]
 

@@ -102,14 +102,18 @@ def sync(store: Store, trials: Path, progress: Progress | None = None) -> Synced
             f"{store.place}: cannot be written, and {trials_are} newer than it; "
             "name another with --store to see all"
         )
-    if store.writable:
-        for fill in filter(None, (about.fill for about in provided("seatrial_tables"))):
-            load(fill)(store, trials)
-    else:
-        for missing in filter(None, (about.missing for about in provided("seatrial_tables"))):
-            store.notices += load(missing)(store, trials)
+    _sync_plugins(store, trials)
     store.left_out += store.notices[notices_before:]
     return Synced(len(counts), sum(counts))
+
+
+def _sync_plugins(store: Store, trials: Path) -> None:
+    """Fill the tables of plug-ins; of a store that cannot be written, tell what they lack."""
+    for about in provided("seatrial_tables"):
+        if store.writable and about.fill:
+            load(about.fill)(store, trials)
+        elif not store.writable and about.missing:
+            store.notices += load(about.missing)(store, trials)
 
 
 class _Known(NamedTuple):
