@@ -1,6 +1,6 @@
 """The status of a plan's components, as tables or JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -14,8 +14,7 @@ from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import overall
 from seatrial.results.evidence import EvidenceStatus
-from seatrial.results.node_hours import TestShare
-from seatrial.results.status import Status, TestStatus, beside, status, with_documents
+from seatrial.results.status import Status, beside, status, with_documents
 from seatrial.results.store.export import to_json
 from seatrial.results.store.queries import owned
 from seatrial.show.plots import bars
@@ -26,6 +25,8 @@ from seatrial.show.trial import (
     items_table,
     reviews_table,
     sub_phases_table,
+    tests_table,
+    unused_words,
 )
 from seatrial.units import count, in_per_cent, show_seconds
 
@@ -130,44 +131,11 @@ def _components(statuses: Sequence[Status], by_evidence: Mapping[str, str]) -> T
 
 
 def _parts(one: Status) -> str:
-    """Return the tests: runs on nodes and expected, runs that wait (unless the trial is over), the
-    planned and the achieved share of the node-hours, runs that passed and others."""
+    """Return the tests, how far runs shared nodes, and the utilisation over time."""
     over = one.state in ("ended", "abandoned")
-    now = "" if over else " | running> | expected> | queued>"
-    if not one.parts:
-        return ""
-    rows = TextTable(f"test~{now} | planned> | achieved> | passed> | others~")
-    shares = {each.test: each for each in one.node_shares.tests} if one.node_shares else {}
-    for part in one.parts:
-        counts = (part.running, part.expected or None, part.in_flight - part.running)
-        planned = _planned(shares.get(part.test))
-        rows.add(part.test, *(() if over else counts), *planned, part.accepted, _others(part))
-    use = [*_shares(one), _course(one)] if one.fills_machine else []
-    return "\n".join(filter(None, [str(rows), *use]))
-
-
-def _planned(share: TestShare | None) -> tuple[str, str]:
-    """Return the planned and the achieved share of a test; "" where none was planned."""
-    if share is None or share.planned is None:
-        return "", ""
-    planned = "fill" if share.only_fills else in_per_cent(share.planned)
-    return planned, in_per_cent(share.achieved)
-
-
-def _shares(one: Status) -> Iterator[str]:
-    """Yield which share of the node-hours no test was to have and none had, and how far runs shared
-    nodes."""
-    shares = one.node_shares
-    if shares is not None and shares.unclaimed is not None:
-        unclaimed = f"; the plan gives {100 * shares.unclaimed:.1f} % to no test"
-        unused = f"{100 * shares.unused:.1f} % of the node-hours were unused"
-        yield f"{unused}{unclaimed if shares.unclaimed else ''}"
-    yield from wrap(one.sharing, WIDTH)
-
-
-def _others(part: TestStatus) -> str:
-    words = [f"{n} {name}" for name, n in sorted(part.verdicts.items()) if name != "pass"]
-    return ", ".join([*words, *(["stopped"] if part.stopped else [])])
+    rows = table_text(tests_table(one.parts, one.tag, one.node_shares, over))
+    use = [unused_words(one.node_shares), *wrap(one.sharing, WIDTH), _course(one)]
+    return "\n".join(filter(None, [rows, *(use if rows and one.fills_machine else [])]))
 
 
 def _course(one: Status) -> str:

@@ -29,6 +29,7 @@ from seatrial.show.formatting import (
     moment,
     number,
     rehearsal_mark,
+    shares,
     whole,
 )
 from seatrial.show.page import (
@@ -41,6 +42,7 @@ from seatrial.show.page import (
     Page,
     Part,
     Section,
+    Shares,
     State,
     Table,
     Text,
@@ -298,6 +300,8 @@ def _cell(cell: Cell, column: Column, address: Address) -> Markup:
         return _link(cell, address)
     if isinstance(cell, State):
         return _state(cell)
+    if isinstance(cell, Shares):
+        return shares(*cell.parts)
     return Markup(" ").join(_cell(each, Column(""), address) for each in cell)
 
 

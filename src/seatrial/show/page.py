@@ -56,7 +56,13 @@ class State(Struct, frozen=True):
     tone: Tone = ""
 
 
-Cell = str | int | float | None | Figure | Link | State | Sequence["Cell"]
+class Shares(Struct, frozen=True):
+    """A bar of parts of a whole: of each its size, colour and name. A terminal shows none."""
+
+    parts: Sequence[tuple[float, str, str]]
+
+
+Cell = str | int | float | None | Figure | Link | State | Shares | Sequence["Cell"]
 """A text, a number, nothing, or several cells side by side. Texts stand in any column; a column of
 numbers shows them as they are."""
 

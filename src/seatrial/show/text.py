@@ -38,6 +38,7 @@ from seatrial.show.page import (
     Page,
     Part,
     Section,
+    Shares,
     State,
     Table,
     Text,
@@ -138,6 +139,8 @@ def cell_text(cell: Cell, kind: Kind = "text") -> str:
         return plain_line(cell.text)
     if isinstance(cell, State):
         return plain_line(cell.word)
+    if isinstance(cell, Shares):
+        return ""
     return " ".join(filter(None, map(cell_text, cell)))
 
 

@@ -9,15 +9,19 @@ A report shows times in UTC, and words without colours.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote
+from functools import partial
+from urllib.parse import quote, urlencode
 
 from seatrial.execute.plan.checklist import ItemResult, ItemStatus
 from seatrial.results.criteria.view import Result
 from seatrial.results.evidence import EvidenceStatus
+from seatrial.results.node_hours import NodeShares, TestShare
 from seatrial.results.records import Issue, RecordedEntry, RunReview
-from seatrial.results.status import SubPhase
+from seatrial.results.status import SubPhase, TestStatus
 from seatrial.results.trial_history import OperatorAction
-from seatrial.show.page import Cell, Column, Link, State, Table, Tone
+from seatrial.show.formatting import runs_of, trial_address
+from seatrial.show.page import Cell, Column, Link, Shares, State, Table, Tone
+from seatrial.units import in_per_cent
 
 _TONES: dict[str, Tone] = {
     "met": "better",
@@ -37,6 +41,92 @@ def state_of(word: str, words: str = "") -> State:
 
 def _names(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+# ---- its tests -----------------------------------------------------------------------------------
+
+
+def tests_table(
+    tests: Sequence[TestStatus],
+    tag: str,
+    mix: NodeShares | None = None,
+    over: bool = False,
+    plotted: bool = False,
+) -> Table:
+    """Return the tests of a trial: runs on nodes and expected, runs that wait (unless the trial is
+    ``over``), the planned and the achieved share of the node-hours, runs that passed and others.
+    ``plotted``: with links to the plot of a test alone."""
+    planned = {each.test: each for each in mix.tests if each.planned is not None} if mix else {}
+    alone = partial(_plot, tag)
+    columns = [
+        Column("test", value=lambda each: Link(each.test, runs_of(tag, each.test))),
+        *([Column("", value=alone, only="browser")] if plotted else []),
+        Column("", "state", lambda each: _STOPPED if each.stopped else "", only="browser"),
+        *(() if over else _IN_FLIGHT),
+        Column("planned", "share", lambda each: _planned(planned.get(each.test))),
+        Column("achieved", "share", lambda each: _achieved(planned.get(each.test))),
+        Column("passed", "count", lambda each: each.accepted),
+        Column("others", value=_others, fold=True, only="terminal"),
+        Column("others", value=partial(_links, tag), only="browser"),
+    ]
+    return Table.of(columns, tests)
+
+
+_STOPPED = State("stopped", "worse")
+_IN_FLIGHT = (
+    Column("running", "count", lambda each: each.running),
+    Column("expected", "count", lambda each: each.expected or None),
+    Column("queued", "count", lambda each: each.in_flight - each.running),
+    Column("", value=lambda each: _in_flight(each), only="browser"),
+)
+
+
+def _in_flight(test: TestStatus) -> Shares | None:
+    queued = test.in_flight - test.running
+    missing = max(0, test.expected - test.in_flight)
+    bar = [(test.running, "running", "running"), (queued, "waiting", "queued")]
+    parts = [*bar, (missing, "again", "missing")]
+    return Shares(parts) if test.in_flight or test.expected else None
+
+
+def _plot(tag: str, test: TestStatus) -> Link:
+    return Link("plot", f"{trial_address(tag)}?{urlencode({'test': test.test})}#elapsed")
+
+
+def _planned(share: TestShare | None) -> str:
+    if share is None:
+        return ""
+    return "fill" if share.only_fills else in_per_cent(share.planned)
+
+
+def _achieved(share: TestShare | None) -> str:
+    return in_per_cent(share.achieved) if share else ""
+
+
+def _others(test: TestStatus) -> str:
+    words = [f"{n} {name}" for name, n in sorted(test.verdicts.items()) if name != "pass"]
+    return ", ".join([*words, *(["stopped"] if test.stopped else [])])
+
+
+def _links(tag: str, test: TestStatus) -> list[Cell]:
+    """Return how many runs did not pass, with links to them; what ran again has none."""
+    names = sorted(name for name in test.verdicts if name != "pass")
+    cells = list[Cell]()
+    for name in names:
+        words = f"{test.verdicts[name]} {name}{',' if name != names[-1] else ''}"
+        leads = name != "again"
+        cells.append(Link(words, runs_of(tag, test.test, verdict=name)) if leads else words)
+    return cells
+
+
+def unused_words(mix: NodeShares | None) -> str:
+    """Return which share of the node-hours no test was to have and none had; "" where none was
+    planned."""
+    if mix is None or mix.unclaimed is None:
+        return ""
+    unclaimed = f"; the plan gives {in_per_cent(mix.unclaimed)} to no test"
+    unused = f"{in_per_cent(mix.unused)} of the node-hours were unused"
+    return f"{unused}{unclaimed if mix.unclaimed else ''}"
 
 
 # ---- its course ----------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from seatrial.escaping import csv_cell, plain_page
 from seatrial.hooks import WebPage, provided
 from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RUN_TIMES
+from seatrial.show import trial
 from seatrial.show.data import page_csv
 from seatrial.show.formatting import FILTERS, GLOBALS
 from seatrial.show.html import page_html, table_html
@@ -72,6 +73,7 @@ def environment() -> Environment:
         additions_to=additions_to,
         has_page=has_page,
         run_times=RUN_TIMES,
+        tables=trial,
     )
     return made
 

@@ -11,7 +11,6 @@ from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.store.upserts import gaps
-from seatrial.show import trial
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.pages.trial_plots import windows_of
 from seatrial.show.web.state.server_state import ServerState
@@ -19,8 +18,6 @@ from seatrial.show.web.state.trial_cache import GAUGE, Steps
 from seatrial.show.web.state.trial_fold import TrialFold
 from seatrial.show.web.trials import facts_of, records_of_plan, variability_of
 from seatrial.units import SECOND_NS, count, listed
-
-tables = trial  # for the template
 
 MAX_GAPS = 20
 MAX_ALERTS = 20
