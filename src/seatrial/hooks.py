@@ -228,8 +228,8 @@ class LauncherKind(NamedTuple):
     #: What ``launcher`` of a test, and ``kind`` of a launcher of a machine, say. It is the program,
     #: unless the machine has another ``command``.
     name: str
-    #: ``module:function``, called with a `seatrial.execute.launchers.Launch`. It returns the words
-    #: of the line between the program and the options that the machine has for it.
+    #: ``module:function``, called with a `seatrial.execute.launchers.TaskLaunch`. It returns the
+    #: words of the line between the program and the options that the machine has for it.
     arguments: str
     #: Whether they put ranks in the order that a test asks for.
     orders: bool = False

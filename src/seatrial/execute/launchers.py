@@ -37,7 +37,7 @@ from seatrial.model.test import Case, Test
 _FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
 
 
-class Launch(NamedTuple):
+class TaskLaunch(NamedTuple):
     """What the line of a launcher is made for. ``geometry``: the cores of each task, where they are
     known; ``order``: the order of ranks, where a test asks for one."""
 
@@ -68,7 +68,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     placing = geometry_of(machine, test, case)
     geometry = placing if isinstance(placing, TaskGeometry) else None
     order = _order(machine, test, case, nodes, launcher)
-    launch = Launch(launcher, machine, case, geometry, order)
+    launch = TaskLaunch(launcher, machine, case, geometry, order)
     arguments = load(launcher_kinds()[launcher.kind].arguments)(launch)
     usual = "mpirun" if launcher.kind == "compat" else launcher.kind
     program = shell_word(launcher.command or usual)
@@ -115,7 +115,7 @@ def _order(
     return order._replace(cpus=()) if order and binding.says_binding(launcher) else order
 
 
-def mpi_arguments(launch: Launch) -> list[str]:
+def mpi_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of an MPI's launcher: the number of tasks, their hosts and their cores."""
     launcher, machine, case, geometry, order = launch
     placed = binding.mpi(launcher, machine, case, geometry, order)
@@ -172,7 +172,7 @@ def launch_written(job_script: str, default: str = "") -> str:
     return default
 
 
-def srun_arguments(launch: Launch) -> list[str]:
+def srun_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of srun: the size of a step, its cores, and what it gets of its job."""
     case = launch.case
     size = [
@@ -184,7 +184,7 @@ def srun_arguments(launch: Launch) -> list[str]:
     return [*size, *cores, *_of_job(case)]
 
 
-def aprun_arguments(launch: Launch) -> list[str]:
+def aprun_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of aprun."""
     return binding.aprun(launch.case, launch.geometry)
 
@@ -238,7 +238,7 @@ _SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_
 _BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
 
 
-def jsrun_arguments(launch: Launch) -> list[str]:
+def jsrun_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of jsrun: a resource set for each task; or one for each node, where its
     tasks share GPUs. None where the machine's options tell resource sets."""
     case, options = launch.case, " ".join(launch.launcher.options)
