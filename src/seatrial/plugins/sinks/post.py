@@ -17,6 +17,7 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -70,10 +71,18 @@ class Server:
         self._url = parts
         self._headers = _login(parts, "Authorization") | self._headers
         self._timeout = sink.timeout.seconds
-        self._trusted = trusted(sink)
+        self._sink = sink
+        if sink.ca or parts.scheme == "https":
+            self._trusted = trusted(sink)  # what cannot be read is told at once
         self._runner: asyncio.Runner | None = None
         self._client: httpx.AsyncClient | None = None
         self.shown = shown_url(parts)
+
+    @cached_property
+    def _trusted(self) -> ssl.SSLContext:
+        """The settings of TLS. Plain HTTP goes without: to read the system's certificates takes
+        longer than to send."""
+        return trusted(self._sink)
 
     def post(self, path: str, body: bytes) -> HttpResponse:
         """Post a body to a path below the URL. Raises Unreachable."""
@@ -114,7 +123,7 @@ class Server:
             )
         return httpx.AsyncClient(
             headers=httpx.Headers(self._headers, encoding="latin-1"),
-            verify=self._trusted,
+            verify=self._url.scheme == "https" and self._trusted,
             proxy=through,
             # TCP and TLS, each: httpx closes a connection that it gives up itself, and no other.
             timeout=httpx.Timeout(None, connect=0.45 * self._timeout),
