@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.node_set import fold
 from seatrial.plugins.usage.jobs import Jobs, UserJob
-from seatrial.plugins.usage.losses import DETECTION_S, Incident, lost_in
+from seatrial.plugins.usage.losses import DETECTION_S, Incident, incidents_between, lost_in
+from seatrial.results.notes import Note
+from seatrial.units import SECOND_NS
 from tests.plugins.usage.kept import keep
 from tests.plugins.usage.made_year import MadeYear, core_seconds, made_year
 from tests.programs import Done, Workplace
@@ -286,6 +288,32 @@ def test_suspended_jobs_hold_no_nodes() -> None:
 
 
 # ---- incidents, as they are recorded -------------------------------------------------------------
+
+
+def test_incidents_of_a_span_are_those_that_began_in_it() -> None:
+    known = [
+        Note("early", (START - 1) * SECOND_NS, "", "hopper", cause="power"),
+        Note("first", START * SECOND_NS, "", "hopper", cause="power"),
+        Note("other", START * SECOND_NS, "", "franklin", cause="power"),
+        Note("note", START * SECOND_NS, "", "hopper"),
+        Note("end", END * SECOND_NS, "", "hopper", cause="power"),
+    ]
+
+    def ids(*asked: Any) -> list[str]:
+        return [each.id for each in incidents_between(known, *asked)]
+
+    assert ids("hopper", START, END) == ["first"]
+    assert ids("hopper", START, 0) == ["first", "end"]
+    assert ids("", 0, END) == ["early", "first", "other"]
+
+
+def test_incidents_that_touch_do_not_overlap(tmp_path: Path) -> None:
+    place = Workplace(tmp_path)
+    machine_file(place, "hopper", "n[001-008]", 24)
+    about = ("-m", "hopper", "--cause", "power")
+    for name, start, overlapped in (("one", START, 0), ("two", END, 0), ("three", END - 1, 2)):
+        done = add(place, "x", *about, "--id", name, start=start, end=start + END - START)
+        assert done.out.count("it overlaps") == overlapped
 
 
 def test_incidents_are_recorded_corrected_and_withdrawn(tmp_path: Path) -> None:

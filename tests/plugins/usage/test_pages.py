@@ -138,6 +138,7 @@ def test_waits_charges_and_losses_have_pages(site: Workplace, served: Served) ->
     charges.parent.mkdir(exist_ok=True)
     charges.write_text("base: [{rate: 2}]\n")
     described(site, charges="charges.yaml")
+    frost.judged(served, "/usage/losses", machine="hopper")  # it is made in the background
     _, html = served.get("/usage/losses?machine=hopper")
     assert "usage incident add" in html
     words = ("--from", "2010-01-06T00:00Z", "--to", "2010-01-07T00:00Z", "--cause", "hardware")

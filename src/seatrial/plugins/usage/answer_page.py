@@ -47,12 +47,7 @@ _CHARTED = {"waits": "Median", "failures": "Not well"}
 
 def usage_page(store: Store, asked: Question, context: Context) -> Page:
     """Return the answer to a question as a page. Raises UsageError if there are no jobs."""
-    return page_of(answer(store, asked, context), context)
-
-
-def page_of(found: Answer, context: Context) -> Page:
-    """Return an answer as a page."""
-    asked = found.asked
+    found = answer(store, asked, context)
     pivoted = len(asked.by) == 2 and asked.of in ADDED
     title = f"{asked.of.capitalize()} by {' and '.join(asked.by)}"
     parts: Sequence[Part] = ["No jobs."]

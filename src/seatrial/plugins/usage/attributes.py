@@ -641,7 +641,8 @@ def _kinds_in(nodes: str, places: NodePlaces, kinds: Words) -> str:
     inside, total = places.of(nodes)
     if not total or len(inside) < total:
         return UNKNOWN
-    return " + ".join(kinds.names[code] for code in np.unique(kinds.codes[inside]).tolist())
+    there = np.flatnonzero(np.bincount(kinds.codes[inside]))  # quicker than np.unique
+    return " + ".join(kinds.names[code] for code in there.tolist())
 
 
 def kind_name(group: NodeGroup) -> str:

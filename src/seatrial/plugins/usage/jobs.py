@@ -138,7 +138,7 @@ class StoredWord(Struct, frozen=True):
 WORD_TABLE = Table("usage_words", StoredWord, unique="digest")
 
 
-class Rank(Struct, frozen=True):
+class _Rank(Struct, frozen=True):
     """Which of two records of one attempt counts: one of an end, else the one that was asked for
     later, in ns. ``tie`` is of its content, so that the order of imports never decides."""
 
@@ -160,7 +160,7 @@ JOBS = Table(
             for column in _COLUMNS
             if column.name != "asked"
         ),
-        *columns_of(Rank),
+        *columns_of(_Rank),
     ],
     # In the order in which they are read, and come: neither sorts.
     primary_key="machine, submitted, job, attempt",

@@ -75,10 +75,14 @@ def incidents_between(
 ) -> list[Incident]:
     """Return the incidents of a machine ("": of all) among notes that began in a span, in s;
     ``until`` 0: up to now. Raises UsageError for one that no command would write."""
+
+    def is_asked(note: Note) -> bool:
+        start = note.time // SECOND_NS
+        is_within = since <= start and not 0 < until <= start
+        return bool(note.cause) and machine in ("", note.machine) and is_within
+
     now = int(time.time())
-    of_machine = [note for note in known if note.cause and machine in ("", note.machine)]
-    incidents = [incident_of(note, now) for note in of_machine]
-    return [each for each in incidents if since <= each.start and not 0 < until <= each.start]
+    return [incident_of(note, now) for note in filter(is_asked, known)]
 
 
 class IdleTime(NamedTuple):

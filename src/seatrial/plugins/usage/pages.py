@@ -204,7 +204,9 @@ def losses(state: ServerState, query: PageQuery) -> StudyView:
     def answer(store: Store, asked: Asked) -> Page:
         file = state.folder / notes.FILE
         found = losses_of_machines(store, file, asked.machines, asked.since, asked.until)
-        return joined("Losses", found) if found else Page("Losses", [], summary=NO_INCIDENT)
+        if not found:
+            return Page("Losses", [], summary=NO_INCIDENT)
+        return joined("Losses", [(title, "", page) for title, page in found])
 
     return _study(state, query, "Usage: losses", (), answer)
 

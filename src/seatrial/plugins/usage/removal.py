@@ -39,18 +39,11 @@ Keeps = Callable[[Segment, UserJob], bool]
 KeepsRow = Callable[[Segment, Reject], bool]
 
 
-class Affected(NamedTuple):
-    """A segment from which jobs are taken."""
-
-    archive: Archive
-    name: str
-    records: int
-
-
 class Found(NamedTuple):
     """What is to be taken out."""
 
-    segments: list[Affected]
+    #: Segments from which jobs or rows are taken: archives and names.
+    segments: list[tuple[Archive, str]]
     #: Jobs, each once, and their core-seconds.
     jobs: int
     core_s: int
@@ -59,7 +52,7 @@ class Found(NamedTuple):
 
     @property
     def words(self) -> str:
-        machines = ", ".join(dict.fromkeys(each.archive.machine for each in self.segments))
+        machines = ", ".join(dict.fromkeys(archive.machine for archive, _ in self.segments))
         hours = f"{self.core_s / 3600:,.0f} core-hours"
         files = count(len(self.segments), "file")
         return f"{count(self.jobs, 'job')} ({hours}) of {machines}, in {files}"
@@ -70,24 +63,24 @@ def find(
 ) -> Found:
     """Return what is to be taken out of archives. ``needles``: each line of a job that is not kept
     has one of them; none: any line may be one."""
-    segments, faults = list[Affected](), list[str]()
+    segments, faults = list[tuple[Archive, str]](), list[str]()
     core_s: dict[int, int] = {}  # by the hash of an attempt
     for archive in machines:
         for name in archive.names():
             try:
                 about = archive.header(name)
-                records = 0
+                some = False
                 for job in _candidates(archive, name, needles):
                     if not keeps(about, job):
-                        records += 1
+                        some = True
                         key = (archive.machine, job.job, job.submitted, job.attempt)
                         core_s[hash(key)] = _core_seconds(job, about.asked // SECOND_NS)
                 rows = sum(not keeps_row(about, row) for row in archive.rejects(name))
             except Damaged as error:
                 faults.append(str(error))
                 continue
-            if records or rows:
-                segments.append(Affected(archive, name, records))
+            if some or rows:
+                segments.append((archive, name))
     return Found(segments, len(core_s), sum(core_s.values()), faults)
 
 
@@ -110,7 +103,7 @@ def _core_seconds(job: UserJob, asked: int) -> int:
 
 def take_out(folders: Folders, found: Found, keeps: Keeps, keeps_row: KeepsRow) -> None:
     """Write the segments anew without what is not kept, and bring the store up to date."""
-    for archive, name, _ in found.segments:
+    for archive, name in found.segments:
         about = archive.header(name)
 
         def keeps_job(job: UserJob, about: Segment = about) -> bool:

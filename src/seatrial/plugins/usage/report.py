@@ -129,7 +129,7 @@ def usage_report(
         )
         chapters.append(("Charges by month", _told(partial(charges_page, store, question))))
     lost = losses_of_machines(store, incidents, [machine], period.since, period.until)
-    chapters += [("Losses by cause", page) for _, _, page in lost]
+    chapters += [("Losses by cause", page) for _, page in lost]
     chapters.append(("What was imported", imports_page(store, machine)))
     return Document(
         f"Usage of {machine} in {period.name}",
@@ -157,16 +157,16 @@ def _told(make: Callable[[], Page]) -> Page:
 
 def losses_of_machines(
     store: Store, file: Path, machines: Sequence[str], since: int, until: int
-) -> list[tuple[str, str, Page]]:
-    """Return what the incidents of each machine cost that began in a span (s; 0: no bound). Each
-    has a title, the address of its own page, and the answer; machines without any are left out."""
+) -> list[tuple[str, Page]]:
+    """Return what the incidents of each machine cost that began in a span (s; 0: no bound), each
+    with its title; machines without any are left out."""
     known = notes.read(file).notes
     asked = LossQuestion(by=("cause",))
     pages = []
     for machine in machines:
         if incidents := incidents_between(known, machine, since, until):
             page = losses_page(losses_of(store, incidents, asked), asked)
-            pages.append((f"Losses of {machine}", "", page))
+            pages.append((f"Losses of {machine}", page))
     return pages
 
 
