@@ -11,7 +11,7 @@ from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.test import JobOptions
 from seatrial.plugins.gridengine import GridEngine
-from seatrial.plugins.gridengine.client import qsub_line, write
+from seatrial.plugins.gridengine.client import GridEngineClient
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
 PARALLEL = {"mpi": "$fill_up", "smp": "$pe_slots", "mpi-12": 12}
@@ -26,7 +26,8 @@ def machine(**settings: Any) -> Machine:
 
 def line(job: Job, number: int = 1, **settings: Any) -> str:
     jobs = tuple(job._replace(run_id=f"r{i}") for i in range(number))
-    return " ".join(qsub_line(FOLDER, Submission("seatrial-x", jobs), machine(**settings)))
+    client = GridEngineClient(machine(**settings), lambda _: None)
+    return " ".join(client.line(FOLDER, Submission("seatrial-x", jobs)))
 
 
 def test_an_array() -> None:
@@ -79,7 +80,8 @@ def test_what_is_asked_for(job: Job, settings: dict[str, Any], words: str) -> No
 
 
 def test_a_task_has_its_directory_from_the_list(tmp_path: Path) -> None:
-    write(tmp_path, Submission("seatrial-x", (JOB, JOB)), machine())
+    client = GridEngineClient(machine(), lambda _: None)
+    client.write(tmp_path, Submission("seatrial-x", (JOB, JOB)))
     script = (tmp_path / "job.sh").read_text()
     assert 'mapfile -t -s "$((SGE_TASK_ID - 1))" -n 1 ' in script
     assert "'/$TASK_ID.out'" in (tmp_path / "submit.sh").read_text().replace(str(tmp_path), "'")

@@ -14,16 +14,21 @@ from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.test import JobOptions
 from seatrial.plugins.pbs import Pbs
-from seatrial.plugins.pbs.client import _qsub_keeps_localhost, qsub_line, write
+from seatrial.plugins.pbs.answers import ServerSettings
+from seatrial.plugins.pbs.client import PbsClient, _qsub_keeps_localhost
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
+
+
+def client(machine: Machine) -> PbsClient:
+    return PbsClient(machine, lambda _: None)
 
 
 def line(job: Job, number: int = 1, **pbs: Any) -> str:
     kinds = [NodeGroup(names="n[1-8]", cores=4)]
     machine = replace(Machine(machine="m", nodes=kinds, scheduler="pbs"), pbs=Pbs(**pbs))
     jobs = tuple(job._replace(run_id=f"r{i}") for i in range(number))
-    return " ".join(qsub_line(FOLDER, Submission("seatrial-x", jobs), machine))
+    return " ".join(client(machine).line(FOLDER, Submission("seatrial-x", jobs)))
 
 
 JOB = Job("r", Path("/r"), 2, 8, 4, 3, 90.5, "", False)
@@ -38,8 +43,9 @@ def test_an_array() -> None:
 
 
 def test_output_is_written_directly_where_the_server_can(tmp_path: Path) -> None:
-    machine = Machine(machine="m", nodes=[], scheduler="pbs")
-    write(tmp_path, Submission("seatrial-x", (JOB,)), machine, direct=True)
+    pbs = client(Machine(machine="m", nodes=[], scheduler="pbs"))
+    pbs.settings = ServerSettings(writes_directly=True)
+    pbs.write(tmp_path, Submission("seatrial-x", (JOB,)))
     assert " -j oe -k doe -r n -o " in (tmp_path / "submit.sh").read_text()
 
 
@@ -89,7 +95,8 @@ def test_the_shell_of_a_task_runs_the_script_of_its_run(tmp_path: Path, before: 
     for run in runs:
         run.path.mkdir()
         (run.path / "job.sh").write_text('echo "$0 $$ $PWD"; cat; false; exit')
-    write(tmp_path, Submission("seatrial-x", tuple(runs)), Machine(machine="m", nodes=kinds))
+    pbs = client(Machine(machine="m", nodes=kinds))
+    pbs.write(tmp_path, Submission("seatrial-x", tuple(runs)))
     assert (tmp_path / "submit.sh").read_text().startswith("qsub -f -N seatrial-x ")
     (tmp_path / "before").write_text(before)
     env = {**os.environ, "PBS_ARRAY_INDEX": "1", "BASH_ENV": str(tmp_path / "before")}

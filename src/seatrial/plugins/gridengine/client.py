@@ -64,10 +64,19 @@ class GridEngineClient(QdelClient):
             self.settings = await self._ask(answers.parse_configuration, *line)
 
     def write(self, folder: Path, submission: Submission) -> None:
-        write(folder, submission, self.machine)
+        """Write the files of a submission, and the command that submits it. Raises
+        SubmissionRefused where the machine has no parallel environment for it."""
+        line = self.line(folder, submission)
+        write_submission(folder, submission, "$((SGE_TASK_ID - 1))", line)
 
     def line(self, folder: Path, submission: Submission) -> list[str]:
-        return qsub_line(folder, submission, self.machine)
+        """Return the qsub command of a submission. Tasks of an array are numbered from 1. Raises
+        SubmissionRefused as `write`."""
+        job = allocation_of(submission, folder)
+        tasks = 1 if submission.is_bundle else len(submission.jobs)
+        line = ["qsub", "-terse", "-N", submission.name, "-S", "/bin/bash", "-t", f"1-{tasks}"]
+        line += ["-r", "n", "-m", "n", "-j", "y", "-o", f"{folder}/$TASK_ID.out"]
+        return [*line, *request_words(job, self.machine), str(folder / "job.sh")]
 
     def output(self, folder: Path, index: int) -> Path:
         return super().output(folder, index + 1)
@@ -147,24 +156,7 @@ class GridEngineClient(QdelClient):
         return self.of_machine(nodes)
 
 
-# ---- submitting: a job array, and the qsub command -----------------------------------------------
-
-
-def write(folder: Path, submission: Submission, machine: Machine) -> None:
-    """Write the files of a submission, and the command that submits it. Raises SubmissionRefused
-    where the machine has no parallel environment for it."""
-    line = qsub_line(folder, submission, machine)
-    write_submission(folder, submission, "$((SGE_TASK_ID - 1))", line)
-
-
-def qsub_line(folder: Path, submission: Submission, machine: Machine) -> list[str]:
-    """Return the qsub command of a submission. Tasks of an array are numbered from 1. Raises
-    SubmissionRefused as `write`."""
-    job = allocation_of(submission, folder)
-    tasks = 1 if submission.is_bundle else len(submission.jobs)
-    line = ["qsub", "-terse", "-N", submission.name, "-S", "/bin/bash", "-t", f"1-{tasks}"]
-    line += ["-r", "n", "-m", "n", "-j", "y", "-o", f"{folder}/$TASK_ID.out"]
-    return [*line, *request_words(job, machine), str(folder / "job.sh")]
+# ---- what a job asks for -------------------------------------------------------------------------
 
 
 def request_words(job: Job, machine: Machine) -> list[str]:

@@ -69,18 +69,30 @@ class PbsClient(QdelClient):
             self.settings = await self._ask(answers.parse_server, *line)
 
     def write(self, folder: Path, submission: Submission) -> None:
-        write(folder, submission, self.machine, self._writes_directly)
+        line = self.line(folder, submission)
+        write_submission(folder, submission, "${PBS_ARRAY_INDEX:-0}", line)
 
     def line(self, folder: Path, submission: Submission) -> list[str]:
-        return qsub_line(folder, submission, self.machine, self._writes_directly)
+        """Return the qsub command of a submission. PBS has no array of one task, and takes no array
+        that must not be run again: a job script that is run again finds its run claimed. ``-f``
+        keeps qsub from leaving a process in the background, which would hold the file of its
+        answer. ``-k d`` spares a copy of the output at each end. With the host localhost the path
+        of the output is each node's own: PBS would copy to this host by scp."""
+        job = allocation_of(submission, folder)
+        tasks = 1 if submission.is_bundle else len(submission.jobs)
+        output = f"localhost:{folder}" if _qsub_keeps_localhost() else str(folder)
+        line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
+        if self.settings is not None and self.settings.writes_directly:
+            line += ["-k", "doe"]
+        if tasks > 1:
+            line += ["-J", f"0-{tasks - 1}", "-o", f"{output}/^array_index^.out"]
+        else:
+            line += ["-r", "n", "-o", f"{output}/0.out"]
+        return [*line, *request_words(job, self.machine), str(folder / "job.sh")]
 
     def request(self, folder: Path, submission: Submission) -> str:
         job = allocation_of(submission, folder)
         return shlex.join(request_words(job, self.machine))
-
-    @property
-    def _writes_directly(self) -> bool:
-        return self.settings is not None and self.settings.writes_directly
 
     def parse_answer(self, text: str) -> int | None:
         return answers.parse_job_id(text)
@@ -181,33 +193,7 @@ class PbsClient(QdelClient):
         return self.of_machine(nodes)
 
 
-# ---- submitting: a job array, and the qsub command -----------------------------------------------
-
-
-def write(folder: Path, submission: Submission, machine: Machine, direct: bool = False) -> None:
-    """Write the files of a submission, and the command that submits it."""
-    line = qsub_line(folder, submission, machine, direct)
-    write_submission(folder, submission, "${PBS_ARRAY_INDEX:-0}", line)
-
-
-def qsub_line(
-    folder: Path, submission: Submission, machine: Machine, direct: bool = False
-) -> list[str]:
-    """Return the qsub command of a submission. PBS has no array of one task, and takes no array
-    that must not be run again: a job script that is run again finds its run claimed. ``-f`` keeps
-    qsub from leaving a process in the background, which would hold the file of its answer.
-    ``direct``: the server knows ``-k d``, which spares a copy of the output at each end. With the
-    host localhost the path of the output is each node's own: PBS would copy to this host by scp."""
-    job = allocation_of(submission, folder)
-    tasks = 1 if submission.is_bundle else len(submission.jobs)
-    output = f"localhost:{folder}" if _qsub_keeps_localhost() else str(folder)
-    line = ["qsub", "-f", "-N", submission.name, "-S", "/bin/bash", "-m", "n", "-j", "oe"]
-    line += ["-k", "doe"] if direct else []
-    if tasks > 1:
-        line += ["-J", f"0-{tasks - 1}", "-o", f"{output}/^array_index^.out"]
-    else:
-        line += ["-r", "n", "-o", f"{output}/0.out"]
-    return [*line, *request_words(job, machine), str(folder / "job.sh")]
+# ---- what a job asks for -------------------------------------------------------------------------
 
 
 @functools.cache
