@@ -28,7 +28,6 @@ EXEMPT = {
     "plugins/facts/command.py": "a folder that is made for it, and one that the user names",
     "cli/man.py": "pages of the manual, where the user says",
     "cli/export.py": "a file that the user names",
-    "plugins/facts/lnet_command.py": "files in a folder that the user names",
     "cli/report.py": "a report, where the user says",
     "cli/report_signatures.py": "a report that the user names",
     "show/report/sign.py": "a report, its signature and its signers, which the user names",

@@ -30,7 +30,7 @@ def seatrial_commands() -> list[Command]:
         ),
         Command(
             "lnet",
-            "seatrial.plugins.facts.lnet_command:command",
+            "seatrial.plugins.facts.routing:command",
             "Write the configuration of LNet from a routing plan.",
             "Describe the machine",
         ),

@@ -17,6 +17,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+import click
+
+from seatrial.errors import UsageError
 from seatrial.judge.log_rules import Rule
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
@@ -24,6 +27,7 @@ from seatrial.model.node_set import unfold
 from seatrial.model.nodes import COMPUTE
 from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.readers import interfaces_in, nets_by_address, routes_in
+from seatrial.units import count
 
 _NET = re.compile(r"(tcp|o2ib|gni|kfi)[0-9]{0,4}")
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -427,3 +431,45 @@ def _routes_of(facts: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]
     if not routes:
         for route in routes_in(facts.get("lnet.routes", "")):
             yield (_net(route.net), _nid(route.gateway)), route.told("configured")
+
+
+# ---- seatrial lnet -------------------------------------------------------------------------------
+
+
+@click.group("lnet")
+def command() -> None:
+    """Write the configuration of LNet from a routing plan.
+
+    `seatrial lint --routing PLAN` checks whether nodes have it.
+    """
+
+
+@command.command("generate")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the files; default: they are printed.",
+)
+def generate(plan: Path, output: Path | None) -> int:
+    """Write files of modprobe.d for clients, routers and servers.
+
+    PLAN is a routing.yaml. In each group, servers are an LNet network of their own, which its
+    routers alone serve.
+    """
+    try:
+        files = plan_files(load(plan))
+    except ValueError as error:
+        raise UsageError(f"{plan}: {error}") from None
+    if output is None:
+        for name, text in files.items():
+            click.echo(f"# {name}\n{text}")
+        return 0
+    output.mkdir(parents=True, exist_ok=True)  # plain: the folder that the user names
+    if existing := [name for name in files if (output / name).exists()]:
+        raise UsageError(f"{output / existing[0]}: is there already; name another folder")
+    for name, text in files.items():
+        (output / name).write_text(text)  # plain: new, in the folder of the user
+    click.echo(f"{output}: {count(len(files), 'file')}")
+    return 0

@@ -50,25 +50,15 @@ _ENTRY += [("uid", "u4"), ("gid", "u4"), ("nlink", "u4"), ("folder", "u4"), ("at
 _ENTRY += [("length", "u2"), ("kind", "u1"), ("take", "u1"), ("rule", "i4"), ("spare", "u4")]
 
 
-def entry_type() -> Any:
-    """Return the numpy type of an entry: ``ino``, ``size``, ``bytes`` (on the disk), ``atime``,
-    ``mtime``, ``ctime`` (in ns), ``uid``, ``gid``, ``nlink``, ``folder`` (index), ``kind``
-    (REGULAR, LINK, OTHER), ``take`` (whether it is to be removed) and ``rule``."""
-    return np.dtype(_ENTRY)
-
-
-def folder_type() -> Any:
-    """Return the numpy type of a folder of a block."""
-    return np.dtype(_FOLDER)
-
-
 # ---- batches -------------------------------------------------------------------------------------
 
 
 class Batch:
-    """Entries of some folders of a root. ``entries`` is an array of `entry_type`, of ``table`` of
-    `folder_type`; paths and names are slices of ``text``. ``number`` counts the batches of a
-    plan."""
+    """Entries of some folders of a root. ``entries`` is an array with ``ino``, ``size``, ``bytes``
+    (on the disk), ``atime``, ``mtime``, ``ctime`` (in ns), ``uid``, ``gid``, ``nlink``, ``folder``
+    (index in ``table``, the array of folders), ``kind`` (REGULAR, LINK, OTHER), ``take`` (whether
+    it is to be removed) and ``rule``. Paths and names are slices of ``text``. ``number`` counts the
+    batches of a plan."""
 
     def __init__(
         self, entries: Any, table: Any, text: bytes, *, root: int = 0, number: int = 0
@@ -135,8 +125,7 @@ def joined(batches: Sequence[Batch]) -> Batch:
 
 def made(root: int, folders: Sequence[tuple[Any, ...]], entries: Sequence[tuple[Any, ...]],
          paths: Sequence[bytes], names: Sequence[bytes]) -> Batch:  # fmt: skip
-    """Return a batch of rows: those of `folder_type` and `entry_type`, whose places in the text are
-    set here."""
+    """Return a batch of rows, as its arrays have them; their places in the text are set here."""
     table = np.array(folders, dtype=_FOLDER)
     rows = np.array(entries, dtype=_ENTRY)
     table["length"], rows["length"] = list(map(len, paths)), list(map(len, names))

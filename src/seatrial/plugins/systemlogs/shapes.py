@@ -98,13 +98,8 @@ def masked(lines: bytes) -> bytes:
     return shown
 
 
-def shape_of(text: bytes) -> str:
-    """Return the shape of the text of a line. It depends on its ``masked`` text alone."""
-    return shapes_of([text.replace(b"\n", b" ")])[0]
-
-
 def shapes_of(texts: Sequence[bytes]) -> list[str]:
-    """Return the shapes of the texts of lines."""
+    """Return the shapes of the texts of lines. They depend on the ``masked`` texts alone."""
     return [_shape(text) for text in masked(b"\n".join(texts)).split(b"\n")] if texts else []
 
 

@@ -47,7 +47,6 @@ _PHASES = (
     *("sanity", "performance", "cleanup"),
 )
 _AREAS = {"compile": "build", "compile_wait": "build", "sanity": "verify", "performance": "metrics"}
-_DECORATORS = ("simple_test", "xfail", "parameterized_test", "required_version")
 MAX_CASES = 256
 _DEEPEST = 5  # fixtures of fixtures
 
