@@ -87,6 +87,9 @@ def test_settings_at_a_default_are_ranked_with_the_others(tmp_path: Path) -> Non
     out = ask(tmp_path, "best", "io1", "--metric", "write").out
     assert "best: api=posix, files=each, writers=2, transfer=64K: 154.1 MiB/s" in out
     assert "all of these: one figure has no spread: repeat the run" in out
+    of_ranges = ask(tmp_path, "best", "io1", "--over", "api", "--best-of", "writers,files").out
+    assert of_ranges.count("best of writers, files") == 2
+    assert of_ranges.count("The best of several noisy cases") == 1 and "noisy" not in out
     by_default = tables(tmp_path, "io1:writers=2,api=posix", over=("files", "transfer"))
     assert [len(one.settings) for one in by_default] == [4]
 

@@ -53,9 +53,14 @@ Shown = Sequence[BestTable | OverSizes]
 def best_page(shown: Shown) -> Page:
     """Return the page of some tables of settings, and of the cases that are in none."""
     sections = [section for one in shown for section in _sections(one)]
+    of_ranges = any(table.best_of and table.settings for table in _tables(shown))
     left_out = shown[0].left_out_words if shown else ""
-    last = Section("", [f"left out: {left_out}"] if left_out else [])
-    return Page("Best settings", [*sections, last], records=lambda: to_builtins(_tables(shown)))
+    last: list[Part] = [
+        Text(HOW if of_ranges else "", "quiet"),
+        f"left out: {left_out}" if left_out else "",
+    ]
+    sections.append(Section("", last))
+    return Page("Best settings", sections, records=lambda: to_builtins(_tables(shown)))
 
 
 def _tables(shown: Shown) -> list[BestTable]:
@@ -76,10 +81,7 @@ def _sections(one: BestTable | OverSizes) -> list[Section]:
         *_grid(one),
         _rows(one),
     ]
-    told: list[Part] = [
-        *(Text(each, only="terminal") for each in words),
-        Text(HOW, "quiet") if one.best_of and one.settings else "",
-    ]
+    told = [Text(each, only="terminal") for each in words]
     given = [given_section(one.given)] if one.given else []
     return [Section(_title(one), about), Section("", told), *given]
 

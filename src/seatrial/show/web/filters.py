@@ -213,14 +213,15 @@ def in_words_of_form(reason: str, fields: Sequence[Field]) -> str:
 
 
 def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
-    """Return the fields of a form that names trials, with those of the study's own."""
+    """Return the fields of a form that names trials, with those of the study's own; boxes last."""
     tags = suggested_trials(state)
-    return [
+    every = [
         Field("Trials", "trial", "sweep, or sweep:toolchain=gcc*", 30, tags, required=True),
         *fields,
         Field("Test", "test", "all, or a pattern"),
         Field("patterns choose rehearsals", "rehearsed", box=True),
     ]
+    return sorted(every, key=lambda field: field.box)
 
 
 def suggested_trials(state: ServerState) -> list[str]:
