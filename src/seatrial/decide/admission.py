@@ -185,28 +185,28 @@ class Admission:
         return gates
 
     def _gates_at(self, now: int) -> Gates:
-        held, failing = self.closed, []
-        holds, starts = [], []
-        for throttle in self.throttles:
-            if (stale := throttle.stale_at(self.since)) > now:
-                holds.append(stale)
-                starts.append(stale)
-            if throttle.closed(now, self.since):
-                held |= self.heavy
-            if throttle.trouble(now, self.since):
-                failing.append(throttle)
+        windows = self._blackouts + self.shut
+        stale = [throttle.stale_at(self.since) for throttle in self.throttles]
+        holds = [time for time in [*stale, *(window.start for window in windows)] if time > now]
+        starts = [time for time in [*stale, *(window.end for window in windows)] if time > now]
+        return Gates(
+            start=now,
+            end=min([FAR_FUTURE_NS, *holds, *starts]),
+            held=self._held_at(now),
+            next_hold=min(holds, default=None),
+            next_start=min(starts, default=None),
+            failing=[each for each in self.throttles if each.trouble(now, self.since)],
+        )
+
+    def _held_at(self, now: int) -> frozenset[int]:
+        """Return the entries that are stopped, throttled or in a blackout."""
+        held = self.closed
+        if any(throttle.closed(now, self.since) for throttle in self.throttles):
+            held |= self.heavy
         for window in self._blackouts:
             if window.start <= now < window.end:
                 held |= set(window.entries or range(len(self.policy.entries)))
-        for window in self._blackouts + self.shut:
-            if window.start > now:
-                holds.append(window.start)
-            if window.end > now:
-                starts.append(window.end)
-        next_hold = min(holds) if holds else None
-        next_start = min(starts) if starts else None
-        end = min(next_hold or FAR_FUTURE_NS, next_start or FAR_FUTURE_NS)
-        return Gates(now, end, held, next_hold, next_start, failing)
+        return held
 
     def has_place(self, entry: int, counts: InFlightCounts) -> bool:
         """Return whether a metadata target can take one more run of an entry, if it needs one."""

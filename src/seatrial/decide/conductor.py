@@ -194,26 +194,29 @@ class Conductor:
         state = self.state
         if not state.queued or state.cancelling:
             return []
-        exclusions = state.nodes.exclusions_in_force
-        placed_may_be_down = state.placer is not None and state.nodes.down
         excess = state.admission.excess(now)
-        held_ones_wait = any(state.counts.waiting[entry] for entry in held)
-        may_get_wrong_nodes = exclusions or state.admission.shut or placed_may_be_down
-        if not (held_ones_wait or excess or may_get_wrong_nodes):
+        if not (state.counts.any_waits(held) or excess or self._nodes_are_lost):
             return []
 
         return [
             run_id
             for run_id, flight in state.queued.items()
-            if flight.entry in held
-            or run_id in excess
-            or self._may_get_wrong_nodes(flight, now, exclusions)
+            if flight.entry in held or run_id in excess or self._may_get_wrong_nodes(flight, now)
         ]
 
-    def _may_get_wrong_nodes(self, flight: RunInFlight, now: int, exclusions: int) -> bool:
+    @property
+    def _nodes_are_lost(self) -> bool:
+        """Whether there are nodes that a queued run must not get, and might."""
+        state = self.state
+        placed_may_be_down = state.placer is not None and bool(state.nodes.down)
+        exclusions = state.nodes.exclusions_in_force
+        return bool(exclusions or state.admission.shut or placed_may_be_down)
+
+    def _may_get_wrong_nodes(self, flight: RunInFlight, now: int) -> bool:
         """Return whether a queued run may get nodes that were excluded, closed by a blackout, or
         went down since it was launched."""
         state, placed = self.state, flight.placed
+        exclusions = state.nodes.exclusions_in_force
         return (
             (flight.exclusions < exclusions and not state.cases[flight.case].node)
             or state.admission.shut_since(now, flight.entry, flight.submitted or 0)
@@ -345,14 +348,22 @@ class Conductor:
             alerts.append(silence)
         if not over:
             alerts += self._alerts_of_tests(now, stuck is not None)
+        alerts += self._alerts_of_nodes(now, over)
+        for throttle in gates.failing:
+            trouble = throttle.trouble(now, state.admission.since)
+            alerts.append(watchdogs.pending("gauge", throttle.about.gauge, trouble))
+        return alerts
+
+    def _alerts_of_nodes(self, now: int, over: bool) -> list[PendingAlert]:
+        """Return the alerts of more bad nodes than may be excluded, and of places that are short
+        of nodes."""
+        state, watchdogs = self.state, self.state.watchdogs
+        alerts = []
         if text := state.nodes.beyond_cap(now):
             alerts.append(watchdogs.pending("nodes", "", text))
         if not over and state.placer is not None:
             for test, text in short_places(state, state.placer).items():
                 alerts.append(watchdogs.pending("place", test, text))
-        for throttle in gates.failing:
-            trouble = throttle.trouble(now, state.admission.since)
-            alerts.append(watchdogs.pending("gauge", throttle.about.gauge, trouble))
         return alerts
 
     def _silence(self, now: int, waits: bool) -> PendingAlert | None:

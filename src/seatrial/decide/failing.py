@@ -240,16 +240,20 @@ class FailureWatch:
         run.code = code
         if self._nodes > 1 and nodes and (size <= MAX_NODES or self._streaks):
             self._on_nodes(entry, code != _PASS, nodes)
-        if code != _PASS:
-            if self._of_all.stretch is None:
-                own.look(code, reason)
-                self._follow(entry)
-            if len(self._tests) > 1:
-                self._of_all.look(code, reason, self._failing, of_all=True)
-        else:
+        if code == _PASS:
             own.recover()
             self._follow(entry)
             self._of_all.recover()
+        else:
+            self._look(entry, code, reason)
+
+    def _look(self, entry: int, code: int, reason: str) -> None:
+        """Find out whether a test, or all of them, fails, as a run of it ended badly."""
+        if self._of_all.stretch is None:
+            self._of_test[entry].look(code, reason)
+            self._follow(entry)
+        if len(self._tests) > 1:
+            self._of_all.look(code, reason, self._failing, of_all=True)
 
     def forget(self, entry: int) -> None:
         """Forget the latest runs of a test that people admitted again."""
@@ -375,6 +379,11 @@ class RetryPolicy:
         """Record a verdict. A run without a result (such as launch failed) does not reset the count
         of consecutive wrong answers. A run that was cut off from outside, or whose failure is
         known, neither counts as a failure nor ends a row of them."""
+        self._count_failure(entry, code, reason)
+        self._count_refused_launch(entry, code, reason)
+        self._count_wrong_answer(entry, code)
+
+    def _count_failure(self, entry: int, code: int, reason: str) -> None:
         if code in _RIGHT:
             self._failed[entry] = 0
         elif code not in _NOT_ITS_FAULT:
@@ -383,20 +392,24 @@ class RetryPolicy:
             if limit and self._failed[entry] >= limit:
                 last = f", the last: {codes.code_of(code).name}{reason and f': {reason}'}"
                 self.to_stop[entry] = f"{count(self._failed[entry], 'failure')} in a row{last}"
-        if code in _NOT_STARTED:
-            self._refused[entry] += 1
-            if self._endless and self._refused[entry] >= MAX_REFUSED:
-                last_words = f": {reason}" if reason else ""
-                self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{last_words}"
+
+    def _count_refused_launch(self, entry: int, code: int, reason: str) -> None:
+        if code not in _NOT_STARTED:
+            self._refused[entry] = 0
             return
-        self._refused[entry] = 0
-        if code == codes.WRONG_ANSWER.number:
+        self._refused[entry] += 1
+        if self._endless and self._refused[entry] >= MAX_REFUSED:
+            last_words = f": {reason}" if reason else ""
+            self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{last_words}"
+
+    def _count_wrong_answer(self, entry: int, code: int) -> None:
+        if code in _RIGHT:
+            self._wrong[entry] = 0
+        elif code == codes.WRONG_ANSWER.number:
             self._wrong[entry] += 1
             limit = self._entries[entry].stop_after
             if limit and self._wrong[entry] >= limit:
                 self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
-        elif code in _RIGHT:
-            self._wrong[entry] = 0
 
     def forgive(self, entry: int) -> None:
         """Reset the counts of an entry, as a person admitted its test again."""

@@ -1,6 +1,6 @@
 """What is in flight: launched and without a verdict, with the sums that caps are about."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Self
 
@@ -180,6 +180,10 @@ class InFlightCounts(Struct):
         if request.unfit:
             self.confined[request.unfit] -= request.width
         self._add(request.entry, request.width, target, -1)
+
+    def any_waits(self, entries: Iterable[int]) -> bool:
+        """Return whether a run of one of these entries is queued."""
+        return any(self.waiting[entry] for entry in entries)
 
     def idle(self, nodes: int) -> int:
         """Return how many of so many nodes will be idle when all queued runs that fit have

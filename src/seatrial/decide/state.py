@@ -260,10 +260,14 @@ class ConductorState:
         if event.known and code == PASS.number:
             self._passes_again(self.cases[number], event.known)
         if not reruns:
-            self.finished += 1
-            self.failures += code not in (PASS.number, KNOWN.number)
-            if self.too_many(self.failures) and not self.held:
-                self.held = f"{self.failures} runs did not pass, the most that was allowed"
+            self._count_verdict(code)
+
+    def _count_verdict(self, code: int) -> None:
+        """Count a verdict that stands; too many failures hold everything back."""
+        self.finished += 1
+        self.failures += code not in (PASS.number, KNOWN.number)
+        if self.too_many(self.failures) and not self.held:
+            self.held = f"{self.failures} runs did not pass, the most that was allowed"
 
     def _passes_again(self, case: Case, known: str) -> None:
         """Alert people once that a test passes whose failure is known, and why."""
