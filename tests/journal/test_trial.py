@@ -30,7 +30,7 @@ def test_a_recorded_run_keeps_what_is_said_of_its_job_and_its_output() -> None:
     ends = events.JobEnded(time=5, **run, code=0), events.ScriptEnded(time=4, **run, exit_code=1)
     rate = events.MetricRecorded(time=6, **run, metric="rate", value=2.0)
     removed = events.OutputRemoved(time=8, **run, files=1)
-    trial = Trial(RecordedRun.begin, kinds=RECORDED_KINDS)
+    trial = Trial(RecordedRun.begin, kinds={*RECORDED_KINDS, events.MetricRecorded})
     for event in (
         *ends,
         rate,

@@ -187,7 +187,7 @@ def judged_runs(folder: TrialFolder, cases: Collection[str]) -> list[RecordedRun
     def new_run(event: events.RunEvent) -> RecordedRun | None:
         return RecordedRun.begin(event) if event.case in cases else None
 
-    trial = Trial(new_run, kinds=RECORDED_KINDS)
+    trial = Trial(new_run, kinds={*RECORDED_KINDS, events.MetricRecorded})
     reading = read(folder.journal)
     for event in reading:
         trial.apply(event)

@@ -239,6 +239,7 @@ class RecordedRun(RunLife, kw_only=True):
     #: Of its job, by the scheduler's word, and of its script.
     job_end: events.JobEnded | None = None
     script_end: events.ScriptEnded | None = None
+    #: Empty where the fold does not follow them.
     figures: dict[str, events.MetricRecorded] = {}
     #: The checksums of its files; None: none were made.
     sha256: dict[str, str] | None = None
@@ -300,10 +301,9 @@ _RUN_HANDLERS: dict[type[events.Event], Callable[[RunLife, Any], None]] = {
 RUN_KINDS = frozenset(_RUN_HANDLERS)
 """The kinds of events that say anything of the life of a run, but that it is there."""
 
-RECORDED_KINDS: frozenset[type[events.Event]] = frozenset(
-    (*RUN_KINDS, events.MetricRecorded, events.OutputRemoved)
-)
-"""The kinds of events that a ``RecordedRun`` follows."""
+RECORDED_KINDS: frozenset[type[events.Event]] = frozenset((*RUN_KINDS, events.OutputRemoved))
+"""The kinds of events that a ``RecordedRun`` follows, but for those of its figures: they are many,
+and few ask for them."""
 
 # For each state (by its number) and kind of event, what it changes and the state behind it, None
 # where that is the same.
