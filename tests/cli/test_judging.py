@@ -729,13 +729,13 @@ def test_bands_by_level(tmp_path: Path) -> None:
     answer = ask(tmp_path, "bands", "pp.out", "-m", "placed")
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
-    assert [line.split()[:2] for line in lines[1:4]] == [
+    assert [line.split()[:2] for line in lines[2:5]] == [
         ["router", "4"],
         ["chassis", "8"],
         ["system", "16"],
     ]
     assert all(len(line) <= 80 for line in lines), answer.out
-    latency = answer.out.partition("bandwidth MiB/s")[0]
+    latency = answer.out.partition("bandwidth in MiB/s")[0]
     assert latency.count("beyond its band: ") == 1 and "beyond its band: n3-n7: " in latency
     assert " us a hop (" in latency and "expected mean" in latency
     record = json.loads(ask(tmp_path, "bands", "pp.out", "-m", "placed", "--json").out)
