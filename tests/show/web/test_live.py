@@ -94,11 +94,14 @@ class Goes:
     def until(self, condition: Callable[[], bool], what: str) -> None:
         def look() -> bool:
             if time.monotonic() > self._next:
-                self._next += MORE_S
-                ask(self._place.trial(TAG), Request(request="extend", value=MORE_S))
+                self.longer()
             return condition()
 
         self._driving.until(look, what)
+
+    def longer(self) -> None:
+        self._next += MORE_S
+        ask(self._place.trial(TAG), Request(request="extend", value=MORE_S))
 
 
 def test_pages_follow_a_real_trial_to_its_end(place: Workplace, browser: Browser) -> None:
@@ -118,6 +121,7 @@ def test_pages_follow_a_real_trial_to_its_end(place: Workplace, browser: Browser
             goes.until(lambda: row.locator("td").nth(1).inner_text() == "2", "of target")
             text = now.locator("article.now")
             goes.until(lambda: "accepted runs of quick" in text.inner_text(), "the criterion")
+            goes.longer()  # nothing is looked at while a page opens
             with open_page(browser, served.address) as page:
                 page.goto(f"/trials/{TAG}")
                 page.locator('figure[data-plot="elapsed"][data-drawn]').scroll_into_view_if_needed()
