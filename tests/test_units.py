@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.units import bytes_of, seconds, show_bytes, show_change, show_number, show_seconds
+from seatrial.units import (
+    bytes_of,
+    seconds,
+    show_bytes,
+    show_change,
+    show_number,
+    show_seconds,
+    times_as_good,
+)
 
 
 @pytest.mark.parametrize(
@@ -102,3 +110,8 @@ def test_a_change_that_is_rounded_away_has_no_minus() -> None:
         "-0.1 %",
         "+12.3 %",
     ]
+
+
+def test_a_figure_is_as_many_times_as_good_as_another() -> None:
+    assert times_as_good(4.0, 2.0, "higher") == 2.0
+    assert times_as_good(4.0, 2.0, "lower") == 0.5

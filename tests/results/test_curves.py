@@ -86,6 +86,7 @@ def test_a_planted_crossing_is_told_with_its_sizes(
     assert [span.ahead for span in x_y.spans] == [""]
     cell = table.lines[1].cells[-1]
     assert cell.times == pytest.approx(4.0, rel=0.05) and cell.verdict == "better"
+    assert table.lines[2].cells[-1].times == pytest.approx(1.0, rel=0.05)  # beside the first, too
     out = ask(tmp_path, "scaling", "osu1", "--x", "bytes").out
     assert "place=X is ahead up to 2 KiB, place=Z from 4 KiB: they cross near 2." in out
     assert "no order beyond noise between place=X and place=Y" in out

@@ -62,3 +62,16 @@ def test_figures_that_differ_in_kind_are_not_pooled(tmp_path: Path, change: dict
     )
     differ = units if "unit" in change else f"{directions} is better"
     assert learning.left_out[0][1] == f"of its figures the {differ}"
+
+
+def test_figures_of_trials_that_are_not_named_are_left_out(tmp_path: Path) -> None:
+    for tag, figure in (("one", 100.0), ("two", 102.0), ("other", 5.0)):
+        trial = TrialMaker(tmp_path, tag, [on_node(1)])
+        for number in range(3):
+            trial.run(trial.cases[0], f"{tag}{number}", figures={"triad": figure})
+        trial.write()
+    with synced(tmp_path / "store.sqlite", tmp_path) as store:
+        named = [queries.trial(store, tag) for tag in ("one", "two")]
+        (reference,) = learn_from(store, named).references
+    assert reference.learned is not None and reference.learned.runs == 6
+    assert reference.value == 101.0

@@ -293,14 +293,13 @@ def _largest(
     or it is less than what is."""
     largest = max((level.value for level in found), default=0.0)
     value: float | None = largest
-    lowest: float | None = 0.0  # of what is still possible
     reason = f"never more than {largest:.0f} ran"
     if bounds.least is None:
-        value = lowest = largest if found else None
+        value = largest if found else None
         reason = f"at most {largest:.0f} ran at a time"
     if not found:
         reason = "no run has started"
-    reach = (lowest, None)
+    reach = (value, None)
     return decided(view, criterion, value, reason, n=n, bounds=bounds, reach=reach)
 
 
