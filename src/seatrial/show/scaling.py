@@ -45,22 +45,33 @@ def scaling_page(
 ) -> Page:
     """Return sections for each table, then the tests ``without`` the metric, the figures that were
     given, and what cases are in no table."""
+    over_sizes = [one for one in tables if isinstance(one, CurveTable)]
+    if over_sizes:
+        return curves_page(over_sizes, given)
     series = [one for one in tables if isinstance(one, ScalingTable)]
-    if not series:
-        return curves_page([one for one in tables if isinstance(one, CurveTable)], given)
-    lacking = f"without {query.metric}: {', '.join(without)}" if without else ""
-    left_out = series[0].left_out_words
     return Page(
         "Scaling",
         [
             *(section for one in series for section in _sections(one, query.pays)),
-            Section("", [lacking]),
-            *([given_section(given, beside=OF_MEASURED)] if given else []),
-            Section("", [f"left out: {left_out}" if left_out else ""]),
+            *_below(series[0], query, without, given),
         ],
         records=partial(_records, series, given),
         lines=lambda: [COLUMNS, *(row for one in series for row in _lines(one))],
     )
+
+
+def _below(
+    one: ScalingTable,
+    query: ScalingQuery,
+    without: Sequence[str],
+    given: Sequence[GivenEntry],
+) -> Iterator[Section]:
+    """Yield what is told below all tables, of which ``one`` is."""
+    yield Section("", [f"without {query.metric}: {', '.join(without)}" if without else ""])
+    if given:
+        yield given_section(given, beside=OF_MEASURED)
+    left_out = one.left_out_words
+    yield Section("", [f"left out: {left_out}" if left_out else ""])
 
 
 def _records(tables: Sequence[ScalingTable], given: Sequence[GivenEntry]) -> list[dict[str, Any]]:

@@ -167,7 +167,7 @@ def criteria_table(criteria: Sequence[Sequence[Result]]) -> Table:
     for first, *others in criteria:
         named = " ".join(filter(None, (first.clause or first.id, first.label)))
         rows.append(_result(named, first))
-        rows += [_result(f"  {one.subject}", one) for one in others if one.state != "met"]
+        rows += [_result(f"- {one.subject}", one) for one in others if one.state != "met"]
     return _criteria("criterion", rows)
 
 
