@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from seatrial import plugins
+from tests.programs import Workplace
 from tests.waiting import LONG_S
 
 PLUGINS = sorted(module.name for module in pkgutil.iter_modules(plugins.__path__))
@@ -84,8 +85,8 @@ with TestClient(create_app(state), base_url="http://127.0.0.1") as client:
 """
 
 CLI = ("-c", "from seatrial.cli import main; main()")
-LIST = (*CLI, "list", "suite", "-m", "machine.yaml")
-ACCEPT = (*CLI, "accept", "plan.yaml")
+LIST = ("list", "suite", "-m", "machine.yaml")
+ACCEPT = ("accept", "plan.yaml")
 
 
 def site(folder: Path) -> None:
@@ -134,17 +135,17 @@ def test_its_keys_are_faults_that_name_it(
 ) -> None:
     site(tmp_path)
     (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, {key}: {value}}}\n")
-    done = call(tmp_path, plugin, *LIST)
+    done = call(tmp_path, plugin, *CLI, *LIST)
     assert done.returncode == 2
     assert f"{key}: is not a key here; it is of the plug-in {plugin}" in done.stderr
-    assert call(tmp_path, "", *LIST).returncode == 0
+    assert Workplace(tmp_path).seatrial(*LIST).code == 0
 
 
 @pytest.mark.parametrize("name", ["pbs", "gridengine"])
 def test_its_scheduler_is_a_fault_that_names_it(name: str, tmp_path: Path) -> None:
     site(tmp_path)
     (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, scheduler: {name}}}\n")
-    done = call(tmp_path, name, *LIST)
+    done = call(tmp_path, name, *CLI, *LIST)
     assert done.returncode == 2 and f"the plug-in {name}" in done.stderr
 
 
@@ -155,11 +156,11 @@ def test_keys_inside_others_and_in_plans_are_faults_that_name_it(tmp_path: Path)
     (tmp_path / "machine.yaml").write_text(f"{MACHINE.rstrip()[:-1]}, {inner}}}\n")
     plan = PLAN.replace("criterion: pass_rate, at_least: 90%", "criterion: network, at_most: 0")
     (tmp_path / "plan.yaml").write_text(f"{plan}rehearsal: {{tests: {{t: {{elapsed: 1m}}}}}}\n")
-    told = call(tmp_path, "network,rehearsal", *ACCEPT).stderr
+    told = call(tmp_path, "network,rehearsal", *CLI, *ACCEPT).stderr
     for key in ("file_systems.w.rehearsal", "gauges.g.rehearsal", "rehearsal"):
         assert f": {key}: is not a key here; it is of the plug-in rehearsal" in told
     assert "it is of the plug-in network" in told
-    assert "plug-in" not in call(tmp_path, "", *ACCEPT).stderr
+    assert "plug-in" not in Workplace(tmp_path).seatrial(*ACCEPT).err
 
 
 def test_its_command_is_a_fault_that_names_it(tmp_path: Path) -> None:
