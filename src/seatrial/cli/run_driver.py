@@ -49,8 +49,15 @@ from seatrial.judge.log_rules import is_left_out, node_of
 from seatrial.judge.promises import COLUMN, Promised, beside, share_cell, told
 from seatrial.judge.references import References
 from seatrial.log import log_to
-from seatrial.model.codes import BUILD_FAILED, CHECK_ERROR, KNOWN, PASS, PERFORMANCE, RECALLED
-from seatrial.model.failures import failure_words
+from seatrial.model.codes import (
+    BUILD_FAILED,
+    CHECK_ERROR,
+    KNOWN,
+    PASS,
+    PERFORMANCE,
+    RECALLED,
+    failure_words,
+)
 from seatrial.model.figures import ELAPSED
 from seatrial.model.node_set import fold
 from seatrial.model.test import Case

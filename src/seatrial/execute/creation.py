@@ -27,7 +27,7 @@ from seatrial.execute.directory import prepare, working_directory
 from seatrial.execute.directory import remove as remove_directory
 from seatrial.execute.environment import write_script
 from seatrial.execute.geometry import prepare as prepare_order
-from seatrial.execute.hung_processes import HUNG_SCRIPT, hung_script
+from seatrial.execute.hung_processes import hung_script
 from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
 from seatrial.execute.launchers import prepare as prepare_gpus
 from seatrial.execute.launchers import shared_host_files, write_host_files
@@ -43,7 +43,7 @@ from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import ScriptWriter
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_paths import require_plain
+from seatrial.execute.trial_paths import HUNG_SCRIPT, require_plain
 from seatrial.execute.trial_record import Record
 from seatrial.files import (
     make_folder,

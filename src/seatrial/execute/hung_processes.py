@@ -12,10 +12,10 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from seatrial.execute.trial_paths import HUNG_SCRIPT
 from seatrial.files import open_regular, replace_file
 from seatrial.model.parameters import HUNG_FILE
 
-HUNG_SCRIPT = "hung.sh"
 MAX_BYTES = 64 << 10
 MAX_KINDS = 3  # that a verdict names
 COLLECT_SECONDS = 60.0  # the longest time that a hung run is kept for it

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import has_controls
-from seatrial.execute.hung_processes import HUNG_SCRIPT
 from seatrial.files import FileOrigin, is_utf8, read_owned, read_regular
 from seatrial.model.decoding import DAMAGED, decoder
 from seatrial.model.identifiers import CaseOutline
@@ -23,6 +22,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=CaseOutline)
 
 MAX_RECORD_BYTES = 64 << 20
+HUNG_SCRIPT = "hung.sh"  # beside the script that collects facts
 MAX_CASES_BYTES = 1 << 30
 LONGEST = 1e10  # seconds, some 300 years: an absolute time fits, too
 LARGEST = 10_000_000  # nodes, tasks, repeats

@@ -115,3 +115,15 @@ CODES: dict[int, Code] = {
 def code_of(number: int) -> Code:
     """The code of a number; a number that is not in the registry names itself."""
     return CODES.get(number) or Code(number, f"code {number}", "not in the registry")
+
+
+MAX_SAID = 200  # characters of a line of output beside a verdict
+
+
+def failure_words(cause: str, line: str, reason: str) -> str:
+    """Return why a run failed, what helps most first: the ``cause`` that its output
+    tells, the ``line`` that told it or was the last, and the ``reason`` of its verdict."""
+    said = line.partition(": ")[2][:MAX_SAID]  # without the name of its file
+    if cause and said:
+        return f"{cause}: {said} ({reason})" if reason else f"{cause}: {said}"
+    return ": ".join(filter(None, (cause, reason, said)))

@@ -21,12 +21,12 @@ from seatrial.model.build import BuildKeys, own_flags, patterns_of
 from seatrial.model.documents import Faults, Faulty, plain_scalar
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.file_model import Scalar
-from seatrial.model.identifiers import show
+from seatrial.model.identifiers import matches, show
 from seatrial.model.job_options import AskedOptions
 from seatrial.model.machine import Launcher, Machine, NodeGroup, SlurmOverride
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.nodes import NodeFacts, facts_of, groups_with, node_names
-from seatrial.model.parameters import ParameterSpace, fault_of_value, matches
+from seatrial.model.parameters import ParameterSpace, fault_of_value
 from seatrial.model.requirements import (
     OVERCOMMITTING,
     AskedOrder,

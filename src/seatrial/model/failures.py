@@ -18,7 +18,6 @@ from seatrial.units import SECOND_NS
 
 MAX_STEPS = 2000
 MAX_RULES = 300
-MAX_SAID = 200  # characters of a line of output beside a verdict
 _OF_LINES = b"(?m)"
 MAX_MEMORY = 64 << 20  # bytes of a search: the automaton of all shipped rules takes 2 MB
 
@@ -54,15 +53,6 @@ def log_pattern(text: str) -> Any:
     if pattern.search(b""):
         raise ValueError(f"{text!r} matches an empty line, so each run would have this cause")
     return pattern
-
-
-def failure_words(cause: str, line: str, reason: str) -> str:
-    """Return why a run failed, what helps most first: the ``cause`` that its output
-    tells, the ``line`` that told it or was the last, and the ``reason`` of its verdict."""
-    said = line.partition(": ")[2][:MAX_SAID]  # without the name of its file
-    if cause and said:
-        return f"{cause}: {said} ({reason})" if reason else f"{cause}: {said}"
-    return ": ".join(filter(None, (cause, reason, said)))
 
 
 def _options() -> Any:

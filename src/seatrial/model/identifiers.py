@@ -1,8 +1,9 @@
-"""The name of a case, and the values of its parameters, as people read them."""
+"""The name of a case and the values of its parameters, as people read them; patterns of names."""
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
@@ -74,3 +75,30 @@ def run_id_of(tag: str, case_id: str, attempt: int) -> str:
     text = f"{tag}\n{case_id}\n{attempt}"
     digest = hashlib.sha256(text.encode()).digest()
     return base64.b32encode(digest[:10])[:12].decode().lower()
+
+
+# ---- name patterns -------------------------------------------------------------------------------
+#
+# Patterns of names, such as ``io_*``.
+
+
+def is_pattern(text: str) -> bool:
+    """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
+    return any(sign in text for sign in "*?[")
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a name matches one of these patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_like(name: str, pattern: str) -> bool:
+    """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
+    wildcard."""
+    return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
+
+
+def is_case(case: str, name: str, case_id: str) -> bool:
+    """Return whether a person means the case of a name and an id by ``case``: a part of the name, a
+    pattern of it, or a beginning of the id."""
+    return is_like(name, case) or case_id.startswith(case)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from seatrial.model import codes
 from seatrial.model.codes import Code
 from seatrial.model.failures import KNOWABLE, KnownFailure, end_of
-from seatrial.model.parameters import matches
+from seatrial.model.identifiers import matches
 from seatrial.model.test import Case, Test
 
 

@@ -7,8 +7,7 @@ Parameters are bound in the order in which they are written. An expression may u
 parameters above it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping
 from itertools import islice, repeat
 from typing import Any
 
@@ -187,30 +186,3 @@ RESERVED = SHELL_OWN | BUILD_AND_RUN.keys() | RUN_ONLY.keys()
 def is_reserved(name: str) -> bool:
     """Return True if scripts or bash use this name, so no parameter may have it."""
     return name in RESERVED or name.startswith(("BASH", "SLURM_", "SEATRIAL_", "_"))
-
-
-# ---- name patterns -------------------------------------------------------------------------------
-#
-# Patterns of names, such as ``io_*``.
-
-
-def is_pattern(text: str) -> bool:
-    """Return True if a text holds a wildcard of the shell: ``*``, ``?`` or ``[``."""
-    return any(sign in text for sign in "*?[")
-
-
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name matches one of these patterns."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def is_like(name: str, pattern: str) -> bool:
-    """Return True if a name matches a pattern such as ``io_*``, or contains a text without a
-    wildcard."""
-    return fnmatchcase(name, pattern) if is_pattern(pattern) else pattern in name
-
-
-def is_case(case: str, name: str, case_id: str) -> bool:
-    """Return whether a person means the case of a name and an id by ``case``: a part of the name, a
-    pattern of it, or a beginning of the id."""
-    return is_like(name, case) or case_id.startswith(case)

@@ -31,7 +31,7 @@ from seatrial.judge.statistics.significance import wilson
 from seatrial.judge.statistics.spread import Mode
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
-from seatrial.model.parameters import is_case, is_like
+from seatrial.model.identifiers import is_case, is_like
 from seatrial.results import bands
 from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike

@@ -20,9 +20,8 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, told
 from seatrial.model import codes
-from seatrial.model.failures import failure_words
-from seatrial.model.identifiers import case_name
-from seatrial.model.parameters import is_like
+from seatrial.model.codes import failure_words
+from seatrial.model.identifiers import case_name, is_like
 from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
 from seatrial.results.promises import promised_of
 from seatrial.results.selection import Side, cases_of

@@ -21,7 +21,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, beside
 from seatrial.model.figures import ELAPSED
-from seatrial.model.parameters import is_case, is_like
+from seatrial.model.identifiers import is_case, is_like
 from seatrial.results.given import (
     GivenEntry,
     best_first,

@@ -19,8 +19,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.grouping import grouped
-from seatrial.model.identifiers import case_name
-from seatrial.model.parameters import is_like, is_pattern
+from seatrial.model.identifiers import case_name, is_like, is_pattern
 from seatrial.results.node_facts import kinds_in_words
 from seatrial.results.panels import Apart, distinguishing, parameters_of, shown
 from seatrial.results.store import queries

@@ -9,8 +9,7 @@ from typing import Any
 
 from seatrial.escaping import plain_line
 from seatrial.journal import events
-from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
-from seatrial.model.failures import failure_words
+from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of, failure_words
 
 PLACE = "$TEXT"  # in a template
 TEMPLATE = '{"text": "$TEXT"}'  # Slack's and Mattermost's incoming webhooks take it

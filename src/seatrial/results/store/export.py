@@ -22,7 +22,7 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.grouping import grouped
 from seatrial.judge.reading import tail
 from seatrial.model import codes
-from seatrial.model.failures import failure_words
+from seatrial.model.codes import failure_words
 from seatrial.results.store import queries
 from seatrial.results.store.queries import NO_OUTCOME
 from seatrial.results.store.schema import Store

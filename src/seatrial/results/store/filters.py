@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.model.codes import CODES, NO_VERDICT
-from seatrial.model.parameters import is_like
+from seatrial.model.identifiers import is_like
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import (
     ENDED,
