@@ -29,16 +29,13 @@ from seatrial.results.panels import (
     metrics_of,
     one_to_one,
     panels,
-    parameters_of,
-    require_known,
     title,
     varying,
     with_left_out,
 )
-from seatrial.results.scaling import AXES, ScalingQuery, ScalingTable, scaling
+from seatrial.results.scaling import ScalingQuery, ScalingTable, require_axes, scaling
 from seatrial.results.scaling_cells import (
     NO_FIGURE,
-    PLAIN,
     Cell,
     by_line,
     cells_of,
@@ -55,7 +52,6 @@ from seatrial.results.sizes import (
     have_unit,
     is_label,
     is_size,
-    labels_of,
     meeting,
     metrics_named,
     pairs_of,
@@ -132,7 +128,7 @@ def curves(sides: Sequence[Side], query: ScalingQuery) -> list[CurveTable]:
     none has, or a name is not known."""
     every = cases_of(sides)
     members = by_label(every, query.x)
-    _require_names(members, query)
+    require_axes(members, query)
     having = [one for one in members if one.attribute(query.x)]
     texts = {one.attribute(query.x) for one in having}
     _require_sizes(texts, query.x)
@@ -158,15 +154,6 @@ def _require_sizes(texts: set[str], x: str) -> None:
         raise UsageError(f"--size: {x} has {words[0]!r}, which is no number of 0 or more")
     if len(texts) == 1:
         raise UsageError(f"--x {x}: is {min(texts)} in every case; there is no curve")
-
-
-def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
-    parameters = parameters_of(members)
-    require_known("--x", query.x, AXES, parameters, labels_of(members))
-    for name in query.by:
-        require_known("--by", name, PLAIN, AXES, parameters)
-    if query.x in query.by:
-        raise UsageError(f"--by {query.x}: that is --x already")
 
 
 def _metrics(cases: Sequence[CaseRuns], asked: str) -> list[tuple[str, int]]:

@@ -43,7 +43,7 @@ from seatrial.results.panels import (
     varying,
     with_left_out,
 )
-from seatrial.results.ratios import SpeedDrop
+from seatrial.results.ratios import AXES, SpeedDrop
 from seatrial.results.scaling_cells import (
     PLAIN,
     Cell,
@@ -59,11 +59,10 @@ from seatrial.results.scaling_cells import (
 )
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import by_label, labels_of
-from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns
+from seatrial.results.store.by_case import CORES, ELAPSED, CaseRuns
 from seatrial.units import Better, better_of, sign_of
 
 PAYS = 0.5
-AXES = (*NUMBERS, CORES)
 
 
 class ScalingQuery(Struct, frozen=True, kw_only=True):
@@ -202,14 +201,19 @@ def with_lines(members: Sequence[CaseRuns], query: ScalingQuery) -> ScalingQuery
     return replace(query, by=("tasks",))
 
 
-def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
+def require_axes(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
+    """Raise UsageError if x, or a name of what the lines are by, is not known, or both are one."""
     parameters = parameters_of(members)
     require_known("--x", query.x, AXES, parameters, labels_of(members))
     for name in query.by:
         require_known("--by", name, PLAIN, AXES, parameters)
-    ratios.require_one_ideal(query.weak, query.fixed)
     if query.x in query.by:
         raise UsageError(f"--by {query.x}: that is --x already")
+
+
+def _require_names(members: Sequence[CaseRuns], query: ScalingQuery) -> None:
+    require_axes(members, query)
+    ratios.require_one_ideal(query.weak, query.fixed)
     named = [one for one in members if one.attribute(query.x)]
     if query.weak and (names := names_of(named, query.x)):
         listed = ", ".join(names[:5])

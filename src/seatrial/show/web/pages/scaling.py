@@ -13,7 +13,8 @@ from seatrial.errors import UsageError
 from seatrial.model.figures import ELAPSED
 from seatrial.results.curves import CurveTable, is_over_size, over_x
 from seatrial.results.given import GivenEntry, measured_sides
-from seatrial.results.scaling import AXES, PAYS, ScalingQuery, ScalingTable, without_metric
+from seatrial.results.ratios import AXES
+from seatrial.results.scaling import PAYS, ScalingQuery, ScalingTable, without_metric
 from seatrial.results.selection import Side, cases_of, words_of
 from seatrial.results.sizes import is_size, labels_of, values_of
 from seatrial.results.store.by_case import CORES
