@@ -1,4 +1,4 @@
-"""What a person waits for at the prompt: `--help`, `list`, and the CPU that short commands take."""
+"""What a person waits for at the prompt: `list`, and the CPU that short commands take."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def measure() -> list[Row]:
     rows = []
     with scratch() as folder:
         for what, limit, cases, line in (
-            ("seatrial --help", 150, 1, ["--help"]),
             ("seatrial list, 1,000 cases", 300, 1_000, ["list", "suite"]),
             ("seatrial list, 10,000 cases", 1000, 10_000, ["list", "suite"]),
         ):

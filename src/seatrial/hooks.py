@@ -14,8 +14,6 @@ Plug-ins are imported when a command starts, so what they return names its code 
 ``module:attribute``; `load` imports that where it is used.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -15,8 +15,6 @@ stands in the annotation of the field:
     test: Annotated[str, Column(source="tests.name", title="Test")]
 """
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
