@@ -57,6 +57,28 @@ def test_pages_are_few_words_in_short_lines() -> None:
             assert len(line) <= MAX_LINE or not is_prose, f"{page.relative_to(ROOT)}: {line}"
 
 
+# Files of other products, which our sources name as theirs.
+OF_OTHERS = {
+    "harness/libraries/status_file.py",
+    "lib/pavilion/result/base.py",
+    "machine_types/base_machine.py",
+}
+
+
+def test_the_files_that_sources_name_are_there() -> None:
+    named = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sh|c))`")
+    sources = list((ROOT / "src").rglob("*.py"))
+    files = [*(ROOT / "src").rglob("*.*"), *ROOT.glob("tools/*.py"), *ROOT.glob("bench/*.py")]
+    there = "\n".join(f"/{file.relative_to(ROOT)}" for file in files) + "\n"
+    missing = {
+        f"{source}: {name}"
+        for source in sources
+        for name in named.findall(source.read_text())
+        if f"/{name}\n" not in there and name not in OF_OTHERS
+    }
+    assert not missing
+
+
 def test_every_page_that_is_served_has_its_address_told() -> None:
     told = {word.partition("?")[0] for word in words((DOCS / "how-to/pages.md").read_text())}
     told = {re.sub(r"[A-Z]+", "NAME", address) for address in told}

@@ -144,7 +144,7 @@ def write_script(path: str | Path, text: str, mode: int | None = None) -> None:
 
 
 def toolchain_variables(machine: Machine, test: Test, name: str) -> dict[str, Scalar]:
-    """Return the variables of a toolchain, such as CC and MPICC, that ``suite/variables.py``
+    """Return the variables of a toolchain, such as CC and MPICC, that ``model/parameters.py``
     documents."""
     chain = toolchain_of(machine, test, name)
     keys = ("cc", "cxx", "fc", "mpicc", "mpicxx", "mpifc", "cflags", "openmp", "ldflags", "ldlibs")

@@ -201,7 +201,7 @@ class Backend(Protocol):
         """End runs; with ``pending_only`` only those that have not started."""
 
     async def inspect(self, job: Job, script: str) -> str:
-        """Return what the processes of a running job wait in, as ``script`` (``runs/hung.sh``)
+        """Return what the processes of a running job wait in, as ``script`` (``execute/hung.sh``)
         prints it on each of its nodes; "" if that cannot be told."""
 
     def watch_nodes(self, down: Collection[str]) -> None:

@@ -63,7 +63,7 @@ def prepare_pattern(test: Test, run: Path, build: str) -> None:
 #     collect(run)                         # after its end: job.threads.txt
 #
 # ``run.prove`` shows where the ranks and threads of the probe hello are; that the program itself
-# runs so many threads, this shows. The library is ``suite/seatrial_threads.c``.
+# runs so many threads, this shows. The library is ``model/seatrial_threads.c``.
 
 
 COUNTER_START = "job.threads"

@@ -643,7 +643,7 @@ class TrialExtended(RequestedEvent, frozen=True, kw_only=True, tag="trial_extend
 
 class PolicyChanged(ReasonedEvent, frozen=True, kw_only=True, tag="policy_change"):
     """A person changed the policy of the trial from now on, and why: ``parts`` are the members of
-    the new policy that differ from the one before (``conduct.policy_change``)."""
+    the new policy that differ from the one before (``decide.policy_change``)."""
 
     number: ClassVar[int] = 222
     action: ClassVar[str] = "change"

@@ -244,9 +244,9 @@ def _reads_text(check: Check) -> bool:
 #     figures_in(run_directory)                  # open_files, locks, lustre_opens, ...
 #     sums_of_job(output_of_lctl, "%j", "4711")  # {"lustre_opens": 27, ...}
 #
-# ``open_files.txt`` has what the nodes of a run saw of its processes (``runs/file_use.sh``);
+# ``open_files.txt`` has what the nodes of a run saw of its processes (``execute/file_use.sh``);
 # ``job_stats.txt`` what file servers counted for its job, which the driver writes
-# (``trial/job_stats.py``).
+# (``execute/job_stats.py``).
 
 
 MAX_BYTES = 16 << 20

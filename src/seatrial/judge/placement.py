@@ -408,8 +408,8 @@ def _wanted(ranks: Sequence[int], asked: AskedShape) -> dict[int, Cpus]:
 #
 #     fault_of_threads(case, run_directory)    # gtc ran 1 thread of 6 asked: ranks 0-3
 #
-# ``runs/thread_counter.py`` writes the file. A rank of which nothing was counted is not proved,
-# and its run does not pass.
+# The library of ``model/seatrial_threads.c`` counts. A rank of which nothing was counted is not
+# proved, and its run does not pass.
 
 
 MAX_BYTES = 64 << 20

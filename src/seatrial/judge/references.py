@@ -4,7 +4,7 @@ references = load(Path("machines/frost/references.yaml"))
 reference = matching(references, "stream", "triad", {"threads": 2}, "gcc")
 finding = judge(figure, reference)          # None, or e.g. performance: triad ... is 12 % below ...
 
-``verify.learning`` learns them from measurements, ``verify.reference_file`` writes them.
+``judge.learning`` learns them from measurements, ``judge.reference_file`` writes them.
 """
 
 import contextlib

@@ -21,7 +21,7 @@ from seatrial.units import SECOND_NS
 
 # ---- race rules ----------------------------------------------------------------------------------
 #
-# The rules of a race, which the policy of a trial holds: see ``race``.
+# The rules of a race, which the policy of a trial holds: see ``decide.race``.
 
 
 Search = Literal["race", "halving", "grid", "largest", "sweep"]

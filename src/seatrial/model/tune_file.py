@@ -3,7 +3,7 @@
     tune, node = load_tune(Path("tune.yaml"), faults)
 
 The Structs are the file's shape. What depends on the test and the machine is checked where both are
-known (``trial.tuning``).
+known (``execute.tuning``).
 """
 
 import math

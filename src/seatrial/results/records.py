@@ -3,7 +3,7 @@
     records = records_in(folder)
     records.issues[1].state, records.entries
 
-They are events of one trial of the plan, which runs nothing: see ``trial.plan_trials``.
+They are events of one trial of the plan, which runs nothing: see ``execute.plan_trials``.
 """
 
 from collections.abc import Iterable

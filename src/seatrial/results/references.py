@@ -63,7 +63,7 @@ def learn_from(
     """One reference for each metric (or that metric alone) of cases that differ in nothing but
     their node, from the figures of runs whose answer was right, created since a time (ns), of one
     stage: ``full``, or all runs that were not at full machine. ``elapsed`` must be asked for. The
-    formula of the tolerance is that of ``verify.learning.learn``. Of several trials only the level
+    formula of the tolerance is that of ``judge.learning.learn``. Of several trials only the level
     since the last confirmed change counts, or a step would pass for scatter and widen the
     tolerance; but not where cases are pinned to nodes, for nodes differ without a change. A
     reference that would allow half of its value or more is left out, unless by ``force``."""

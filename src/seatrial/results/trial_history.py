@@ -6,7 +6,7 @@
     history.runs[0].code, history.clock(now), history.downs
 
 It depends on the events alone: it has no clock, and the pieces in which a journal comes do not
-matter. Times are in ns, None where there is none yet. ``acceptance.utilisation`` computes what
+matter. Times are in ns, None where there is none yet. ``results.utilisation`` computes what
 follows over time.
 """
 

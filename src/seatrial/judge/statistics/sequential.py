@@ -314,7 +314,7 @@ def _means(figures: Floats, scale: float) -> Floats:
 #     found = judged([(first, second, "lower"), (third, fourth, "higher")], least=0.02)
 #     found[0].verdict, found[0].reason
 #
-# Each row is compared by ``two_sample.compare``. Of those that are told to differ, the ones stand
+# Each row is compared by ``two_samples.compare``. Of those that are told to differ, the ones stand
 # that a false discovery rate of 5 % leaves (Benjamini and Hochberg 1995), and where figures are
 # few, noise of any shape, too (``multiple_testing.unshuffled``). A row alone has the verdict of
 # that rule.
@@ -375,7 +375,7 @@ def _least_n(row: Row) -> int:
 # found = select_best({"a": [10.1, 10.2, 10.0], "b": [12.0, 12.1, 12.2]}, "lower") found.best,
 # found.told # "a", {"b"}: b is told to be worse
 #
-# Each sample is compared with the one of the best median by ``two_sample.compare``, at 5 % divided
+# Each sample is compared with the one of the best median by ``two_samples.compare``, at 5 % divided
 # among the others (Holm 1979). So with 95 % a best one is among those that are not told to be
 # worse. Of two samples the answer is that of the rule.
 

@@ -6,7 +6,7 @@
     table.folded("node.kernel")             # {"5.14.0-427": ["n001", ...], ...}
 
 A file has a line ``node<TAB>NAME`` before the facts of a node, and ``end<TAB>LINES`` after them
-(``runs/facts/collect.sh``). Equal lines of all nodes are one text here, and a node is a row of
+(``execute/facts/collect.sh``). Equal lines of all nodes are one text here, and a node is a row of
 their numbers: 12,288 nodes of 200 facts take some tens of megabytes.
 
 Facts of the section ``now`` are readings, such as counters and free memory. They change by

@@ -4,7 +4,7 @@
 
 ``lnetctl export`` (YAML), ``lctl get_param`` and ``sysctl -a`` (``name=value`` lines), files of
 ``modprobe.d`` (``options MODULE name=value ...``), and our own facts of one node. Which of them a
-file is follows from its text. The keys are those of ``runs/facts/node.sh`` where both tell the
+file is follows from its text. The keys are those of ``execute/facts/node.sh`` where both tell the
 same.
 """
 

@@ -146,7 +146,7 @@ def _seconds(day: str) -> str:
 #
 #     as_c('mpi == "mpich" and mpi_version < "3.0"')   # text of C over `const struct facts *facts`
 #
-# They are the expressions of tests (``suite/expressions.py``) over the facts of a program and of
+# They are the expressions of tests (``model/expressions.py``) over the facts of a program and of
 # its launch: comparisons, ``and``, ``or``, ``not``, ``in``, sums and products of numbers. Versions
 # are compared by their numbers: "3.10" is after "3.9". A comparison with a version that is not
 # known is false.

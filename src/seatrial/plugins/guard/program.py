@@ -29,7 +29,7 @@ BATCH = 500  # files that one process reads
 
 class ProgramFacts(Struct, frozen=True):
     """What one file is made for, and the names of the rules that refuse it or warn of it.
-    ``values``: the facts that it has, as text; `rules/launch_expressions.py` lists them."""
+    ``values``: the facts that it has, as text; ``launch_rules.py`` lists them."""
 
     path: str
     values: dict[str, str]

@@ -63,7 +63,7 @@ def missing_programs() -> list[str]:
 #     found = mapped(graph, network, sizes)       # the node of each rank; None without pymetis
 #
 # METIS knows no networks. So it halves the ranks, and the halves, ..., as the network of the nodes
-# is halved (Karypis and Kumar 1998; ``layout/bisection.py``).
+# is halved (Karypis and Kumar 1998; ``plugins/orders/bisection.py``).
 
 
 _LARGEST_WEIGHT = 1 << 20

@@ -162,7 +162,7 @@ class PassCount(Struct, frozen=True):
 
 def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCount]:
     """Return the counts of matching runs by case, trial and day, by time; of a ``stage`` if one is
-    given. A rate of passed runs counts what ``journal.codes`` says."""
+    given. A rate of passed runs counts what ``model.codes`` says."""
     wanted = [
         f"runs.code NOT IN ({listed((*NO_OUTCOME, *codes.UNCOUNTED))})",
         f"(NOT runs.again OR runs.code IN ({listed(codes.OWN_FAULTS)}))",
@@ -208,7 +208,7 @@ def figures_by_run(store: Store, names: Iterable[str]) -> dict[str, dict[int, fl
 
 def failed_nodes(store: Store) -> dict[int, set[str]]:
     """Return the nodes on which a run found something, by the row of the run: of runs in which one
-    job speaks for each of its nodes (``verify/node_findings.py``)."""
+    job speaks for each of its nodes (``plugins/facts/node_findings.py``)."""
     found: dict[int, set[str]] = {}
     for name in metric_names(store):
         if node := node_of(name):

@@ -597,7 +597,7 @@ class SummaryRow(Struct, frozen=True):
 # A table is declared by the type of its rows. Lists show other rows, those of ``rows``; of a run
 # these declare the columns, too. SQLite takes the statements as they are. PostgreSQL has no
 # ``WITHOUT ROWID`` and no ``BLOB``, gives ids from a sequence, and must be told to compare text as
-# bytes: see ``postgres_server``.
+# bytes: see ``plugins.postgresql``.
 
 
 VERSION = 18
@@ -812,7 +812,7 @@ RUNS = Table(
 
 
 class StoredNode(Struct):
-    """A node of a machine, with its place in the order of the description; see ``node_places``."""
+    """A node of a machine, with its place in the order of the description."""
 
     machine: str
     place: int

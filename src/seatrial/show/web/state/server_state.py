@@ -5,7 +5,7 @@
     state.store().rows("SELECT ...")       # this thread's own connection
     state.generation                       # grows when there is news
 
-One thread reads the journals (``web.journal_watch``). Pages read the store, each thread through a
+One thread reads the journals (``show.web.watches``). Pages read the store, each thread through a
 connection of its own. If the store cannot be written and is out of date, the server uses one in a
 temporary folder until it ends.
 """

@@ -53,7 +53,7 @@ MAX_STEPS = 3000  # of one line
 
 
 def status_at(fold: TrialFold, now: int, driven: bool) -> Status:
-    """Return the status of a trial, as ``acceptance.status.status`` does from its journal."""
+    """Return the status of a trial, as ``results.status.status`` does from its journal."""
     status = status_of(fold.record, fold.history, now, fold.references, driven)
     held = [*fold.held(now), *holds_of(status)] if driven else holds_of(status)
     return replace(status, held_back_by=held)
@@ -75,7 +75,7 @@ class NodeUses(Struct, frozen=True, kw_only=True):
 
 class UtilisationSteps(Struct, frozen=True):
     """How nodes were used, in the ``whole`` time and over it. ``rows`` are node-seconds, shape
-    (uses, FINEST): a row for each of ``acceptance.utilisation.USES``, a column for each of FINEST
+    (uses, FINEST): a row for each of ``results.utilisation.USES``, a column for each of FINEST
     spans of ``step`` seconds from ``first`` on."""
 
     whole: NodeUses
