@@ -24,7 +24,11 @@ from seatrial.units import bytes_of, seconds, share_of, span_of
 
 
 def doc(text: str, **limits: Any) -> Meta:
-    """Return the description of a key, as its JSON Schema has it, and the limits of its value."""
+    """Return the description of a key, as its JSON Schema has it, and the limits of its value. The
+    limits of a key that may be None stand inside, at the type that they limit:
+
+    Annotated[Annotated[int, Meta(ge=1)] | None, doc("maximum runs in flight")]
+    """
     return Meta(description=text, **limits)
 
 
