@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.prepare import prepare_trial, require_cases
 from seatrial.judge import references
+from seatrial.judge.formats import formats
+from seatrial.model.criterion_kinds import criterion_kinds
 from seatrial.model.machine_file import load_machine
 from seatrial.show.web.routes import pages
 
@@ -77,6 +81,18 @@ def test_the_files_that_sources_name_are_there() -> None:
         if f"/{name}\n" not in there and name not in OF_OTHERS
     }
     assert not missing
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "names"),
+    [
+        ("how-to/plans.md", "criterion", criterion_kinds()),
+        ("how-to/outputs.md", "format", formats()),
+    ],
+)
+def test_each_criterion_and_format_has_its_row(page: str, title: str, names: Iterable[str]) -> None:
+    told = [words(cells[0]) for cells in rows((DOCS / page).read_text(), title)]
+    assert set(names) <= set(chain.from_iterable(told))
 
 
 def test_every_page_that_is_served_has_its_address_told() -> None:
