@@ -371,6 +371,24 @@ def test_ports_that_are_all_in_use(tmp_path: Path) -> None:
     assert why in done.stderr
 
 
+@pytest.mark.needs("sshd")
+def test_what_an_sshd_says_as_it_ends_is_told(tmp_path: Path) -> None:
+    """It speaks and ends between a look at its log, which takes long here, and a look at it."""
+    programs = {
+        "tail": 'touch looked; /usr/bin/tail "$@"; until [ -e spoken ]; do sleep 0.01; done; '
+        "sleep 0.05",
+        "sshd": "until [ -e looked ]; do sleep 0.01; done; echo no room >&2; touch spoken",
+    }
+    (tmp_path / "bin").mkdir()
+    for name, script in programs.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\ncd {tmp_path}\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    write(tmp_path / "compat", CompatSettings("sshd", nodes="here"), [])
+    done = started(tmp_path / "compat", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (96, "")
+    assert re.search(r"sshd does not listen to port \d+: no room", done.stderr), done.stderr
+
+
 def sixteen_ports(stack: ExitStack) -> int:
     """The first of 16 ports in a row at this host's own address, to which a socket listens each."""
     own = socket.gethostbyname(socket.gethostname())

@@ -87,7 +87,7 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
       < /dev/null > /dev/null 2>> "$log" {_pipe}>&- &
     listener=$!
     echo "$listener" >&"$_pipe"
-    for ((i = 0; i < 250; i++)); do
+    for ((i = 0; i < 1000; i++)); do  # 20 s: a busy node may take long
       why=$(tail -n 1 "$log" 2> /dev/null)
       case $why in *"Server listening on"*)
         echo "up $_here $now"
@@ -98,6 +98,7 @@ serve() {  # on a node: an sshd at the first free port; says `up NODE PORT`, or 
       pause 0.02
     done
     kill "$listener" 2> /dev/null
+    why=$(tail -n 1 "$log" 2> /dev/null)  # it may have spoken, and ended, since the last look
     case $(< "$log") in *"Address already in use"* | *"Cannot bind"*) taken=1 ;; *) break ;; esac
     rm -f "$log"
   done
