@@ -148,6 +148,16 @@ def test_no_more_than_a_share_is_excluded_and_people_are_told() -> None:
     assert nodes.beyond_cap(NS) == ""
 
 
+def test_where_people_excluded_more_than_may_be_no_other_is() -> None:
+    nodes = record(20, most=0.05)
+    for name in ("n1", "n2", "n3"):
+        for _ in range(2):
+            nodes.ended(flight(name, judged=NS), "hung", False)
+    nodes.apply(NodeExcluded(nodes="n[11-13]", reason="maintenance"))
+    assert not list(nodes.to_exclude(NS))
+    assert "no more than 1 may be excluded, of which 3 already" in nodes.beyond_cap(NS)
+
+
 def test_as_many_bad_nodes_as_may_be_excluded_raise_no_alert() -> None:
     nodes = record(20, most=0.1)
     for name in ("n1", "n2"):

@@ -216,7 +216,7 @@ def judge_again(folder: TrialFolder, record: Record, now: Definitions) -> Iterat
         for run in judged_runs(folder, cases):
             case, kept = cases[run.case], Verdict(code_of(run.code), run.reason)
             path = _directory(folder, run)
-            if gone := _gone(path, run, record.tests[run.test], now.tests[run.test]):
+            if gone := _gone(path, run, record.tests[case.test], now.tests[case.test]):
                 yield SecondJudgement(run, case, kept, gone)
                 continue
             try:
@@ -368,6 +368,6 @@ def _change(
         before=judgement.was.number,
         by=by,
         why=reason,
-        checks=now.checks[run.test],
+        checks=now.checks[judgement.case.test],
         references=now.references_sha256,
     )
