@@ -68,6 +68,10 @@ os.environ |= {
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
 
+# Threads of BLAS spin while they wait for one another, and the workers take all cores already. The
+# server of commands must have none, as it forks.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 # Drivers and stores wait until what they wrote is on the disk itself, thousands of times in a run
 # of the tests, which takes most of the time of some. In memory that takes none.
 _MEMORY = Path("/dev/shm")
