@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.judge.checks import figures_in, job_number, sums_of_job, text_of_sums
+from seatrial.judge.file_use import figures_in, job_number, sums_of_job, text_of_sums
 from seatrial.model.run_settings import JOB_STATS_FILE, OPEN_FILES_FILE
 
 DATA = Path(__file__).parent / "data"

@@ -19,7 +19,7 @@ from seatrial.execute.compilers import PACKAGES, read_found, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.judge.derived import Whole
-from seatrial.judge.opens import OPEN_FILES, OpensCheck, compare
+from seatrial.judge.file_use import OPEN_FILES, OpensCheck, compare
 from seatrial.judge.promises import COLUMN, Promised, Promises, beside, share_cell, told
 from seatrial.judge.reading import head, tail
 from seatrial.judge.references import References

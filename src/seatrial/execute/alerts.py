@@ -32,7 +32,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.files import open_folder, read_regular, remove_file, replace_file
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.journal.journal import Journal
-from seatrial.judge.opens import compare
+from seatrial.judge.file_use import compare
 from seatrial.model.plan import Tell
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case

@@ -17,7 +17,7 @@ from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.shell import CommandResult, Shell
 from seatrial.files import replace_file
 from seatrial.journal.events import GaugeRead
-from seatrial.judge.checks import job_number, sums_of_job, text_of_sums
+from seatrial.judge.file_use import job_number, sums_of_job, text_of_sums
 from seatrial.model.machine import FileUse, Gauge, Machine
 from seatrial.model.policy import Policy
 from seatrial.model.run_settings import JOB_STATS_FILE

@@ -31,7 +31,7 @@ from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial
 from seatrial.journal.trial_life import TrialLife
-from seatrial.judge.opens import OPEN_FILES
+from seatrial.judge.file_use import OPEN_FILES
 from seatrial.judge.references import References
 from seatrial.judge.verdict import Verdict
 from seatrial.model.codes import PASS, PERFORMANCE, code_of

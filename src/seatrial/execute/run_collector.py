@@ -36,7 +36,7 @@ from seatrial.files import is_full, open_regular
 from seatrial.hooks import load, provided
 from seatrial.journal.events import Event
 from seatrial.journal.run_life import RunLife
-from seatrial.judge import checks, log_rules
+from seatrial.judge import file_use, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
 from seatrial.judge.checks import reading_limits
 from seatrial.judge.reading import HostFailed, own_words
@@ -291,7 +291,7 @@ class RunCollector:
     def _verdict_by_output(self, run: RunUnderWay, own: JobEvents) -> Verdict:
         test, case, machine = run.test, run.case, self.record.machine
         names = names_of(test, case, machine) if test.verify else NO_NAMES
-        of_files = checks.figures_in(run.path) if machine.file_use else ()
+        of_files = file_use.figures_in(run.path) if machine.file_use else ()
         ran = RunConditions(run.launch.stage, own.elapsed, of_files)
         if counts_threads(test, case):
             with contextlib.suppress(OSError):  # what was not counted is not proved

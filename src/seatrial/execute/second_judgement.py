@@ -36,7 +36,7 @@ from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
-from seatrial.judge.checks import UNITS
+from seatrial.judge.file_use import UNITS
 from seatrial.judge.metrics import PYTHON
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import References, load_for

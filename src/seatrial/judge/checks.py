@@ -5,13 +5,11 @@ for finding in find_faults(test, run_directory, exit_code, names_of(test, case, 
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from seatrial.escaping import plain
-from seatrial.files import read_regular
 from seatrial.hooks import CheckKind, load, provided
 from seatrial.judge import check_values, placement_check, python_function, reading
 from seatrial.judge.check_values import faults_of_check, kinds_of
@@ -19,9 +17,8 @@ from seatrial.judge.launcher_labels import remedy_for
 from seatrial.judge.reading import own_words
 from seatrial.judge.script_check import find_by_script
 from seatrial.judge.search import SearchFailed, find_all, find_placed
-from seatrial.model import run_settings
 from seatrial.model.codes import CHECK_ERROR, FAILED, TOO_LARGE, WRONG_ANSWER, Code
-from seatrial.model.figures import Finding, MetricValue, number, shown
+from seatrial.model.figures import Finding, number, shown
 from seatrial.model.test import Check, Metric, Test
 from seatrial.units import show_number
 
@@ -235,133 +232,3 @@ def reading_limits(test: Test) -> dict[str, int]:
 def _reads_text(check: Check) -> bool:
     kinds = (check.exit_code, check.file, check.identical, check.consistent)
     return all(kind is None for kind in kinds)
-
-
-# ---- file use ------------------------------------------------------------------------------------
-#
-# What a run did to shared file systems: files that it held open, locks, and Lustre's counters.
-#
-#     figures_in(run_directory)                  # open_files, locks, lustre_opens, ...
-#     sums_of_job(output_of_lctl, "%j", "4711")  # {"lustre_opens": 27, ...}
-#
-# ``open_files.txt`` has what the nodes of a run saw of its processes (``execute/file_use.sh``);
-# ``job_stats.txt`` what file servers counted for its job, which the driver writes
-# (``execute/job_stats.py``).
-
-
-MAX_BYTES = 16 << 20
-
-UNITS = {
-    "open_files": "files",
-    "locks": "locks",
-    "lustre_opens": "files",
-    "lustre_closes": "files",
-    "lustre_metadata_ops": "operations",
-    "lustre_read_bytes": "B",
-    "lustre_write_bytes": "B",
-}
-"""The figures and their units. None has a direction."""
-
-_LOOK = re.compile(r"(\d{1,12}) (\S{1,100}) (\d{1,12}) (\d{1,12}|-)")
-_SUM = re.compile(r"(lustre_[a-z_]+) (\d{1,20})")
-_JOB = re.compile(r'- job_id: +("?)(.*?)\1\s*')
-_COUNTER = re.compile(r"  (\w+): +\{ samples: +(\d{1,20})(?:.*?\bsum: +(\d{1,20}))?.*\}")
-_PARTS_OF_RENAMES = frozenset(
-    {"samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"}
-)
-_OF_DATA = frozenset({"read_bytes", "write_bytes", "read", "write", "punch"})  # also on an MDT
-
-
-def figures_in(folder: Path) -> list[MetricValue]:
-    """Return the figures of the run in ``folder``; those of which nothing is known are missing.
-    Raises nothing, whatever the files hold."""
-    sums = (
-        _SUM.fullmatch(line) for line in _text(folder / run_settings.JOB_STATS_FILE).splitlines()
-    )
-    values = _of_looks(_text(folder / run_settings.OPEN_FILES_FILE))
-    values |= {match[1]: int(match[2]) for match in sums if match}
-    return [
-        MetricValue(name, float(values[name]), unit, "none")
-        for name, unit in UNITS.items()
-        if name in values
-    ]
-
-
-def _of_looks(text: str) -> dict[str, int]:
-    """Return the most files and locks that all nodes together had at one look. Lines are ``TIME
-    NODE FILES LOCKS``: nodes look at the same times, and - stands for a node without Lustre."""
-    files: Counter[str] = Counter()
-    locks: Counter[str] = Counter()
-    for line in text.splitlines():
-        if match := _LOOK.fullmatch(line):
-            files[match[1]] += int(match[3])
-            if match[4] != "-":
-                locks[match[1]] += int(match[4])
-    each = {"open_files": files, "locks": locks}
-    return {name: max(counts.values()) for name, counts in each.items() if counts}
-
-
-# ---- the counters of file servers -------------------------------------------------------------
-
-
-def job_number(folder: Path) -> str:
-    """Return the number of a run's job, as its script told it; "" if the counters of the job are
-    not those of this run alone, or the script did not start."""
-    word, _, number = _text(folder / run_settings.JOB_STATS_FILE).partition("\n")[0].partition(" ")
-    return number if word == "job" else ""
-
-
-def text_of_sums(number: str, sums: Mapping[str, int]) -> str:
-    """Return the text of ``job_stats.txt``."""
-    return f"job {number}\n" + "".join(f"{name} {value}\n" for name, value in sums.items())
-
-
-def sums_of_job(text: str, form: str, number: str) -> dict[str, int]:
-    """Return the sums of a job's counters over all targets of an output of ``lctl get_param
-    mdt.*.job_stats obdfilter.*.job_stats``, as Lustre 2.12 to 2.16 print it; nothing if the job has
-    none. ``form`` is Lustre's jobid_name, in which %j is the number of the job. Metadata operations
-    are those of metadata targets; a rename counts once, though Lustre counts it by kind, too."""
-    sums: Counter[str] = Counter()
-    for entry in _entries(text, _pattern_of(form, number)):
-        is_metadata = "open" in entry
-        for name, (samples, total) in entry.items():
-            if name in ("read_bytes", "write_bytes"):
-                sums[f"lustre_{name}"] += total
-            elif is_metadata and name not in _PARTS_OF_RENAMES | _OF_DATA:
-                sums["lustre_metadata_ops"] += samples
-                if name in ("open", "close"):
-                    sums[f"lustre_{name}s"] += samples
-    return {name: sums[name] for name in UNITS if name in sums}
-
-
-def _pattern_of(form: str, number: str) -> re.Pattern[str]:
-    """Return the pattern of the ids of a job: another code than %j stands for any text."""
-    parts = re.split(r"(%.)", form)
-    return re.compile(
-        "".join(
-            re.escape(number) if part == "%j" else ".*" if part[:1] == "%" else re.escape(part)
-            for part in parts
-        )
-    )
-
-
-def _entries(text: str, job: re.Pattern[str]) -> list[dict[str, tuple[int, int]]]:
-    """Return the counters, name -> (samples, sum), of the entries whose job id matches."""
-    entries: list[dict[str, tuple[int, int]]] = []
-    is_of_job = False
-    for line in text.splitlines():
-        if not line.startswith("  "):  # another entry, or another target
-            head = _JOB.fullmatch(line)
-            is_of_job = head is not None and job.fullmatch(head[2]) is not None
-            if is_of_job:
-                entries.append({})
-        elif is_of_job and (counter := _COUNTER.fullmatch(line)):
-            entries[-1][counter[1]] = int(counter[2]), int(counter[3] or 0)
-    return entries
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
-    except OSError:
-        return ""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.execute.trial_folder import known_machine
-from seatrial.judge import checks
+from seatrial.judge import file_use
 from seatrial.judge.statistics.suspects import Suspects, find
 from seatrial.model import nodes
 from seatrial.model.machine import Machine
@@ -61,7 +61,7 @@ def explanations(
     for one in found:
         machines.setdefault(one.machine, []).append(one)
     failed = series.failed_nodes(store)
-    figures = series.figures_by_run(store, checks.UNITS)
+    figures = series.figures_by_run(store, file_use.UNITS)
     return {
         name: _explanation(store, name, runs, beside, failed, figures)
         for name, runs in machines.items()

@@ -10,7 +10,7 @@ from seatrial.execute.plan.checklist import id_of
 from seatrial.execute.plan.component_tests import chosen_tests, fits, only_evidence
 from seatrial.execute.plan.load import unread
 from seatrial.files import open_regular
-from seatrial.judge.checks import UNITS
+from seatrial.judge.file_use import UNITS
 from seatrial.judge.metrics import figure_names
 from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.model.documents import Location

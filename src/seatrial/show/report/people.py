@@ -13,7 +13,7 @@ from seatrial.execute.plan.checklist import ItemStatus
 from seatrial.execute.plan.component_tests import fits
 from seatrial.execute.trial_record import Record, checksum_of, references_of
 from seatrial.journal import events
-from seatrial.judge.opens import FACTOR, OPEN_FILES, compare
+from seatrial.judge.file_use import FACTOR, OPEN_FILES, compare
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import fold
 from seatrial.model.plan import Component
