@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from seatrial.execute.driver import Driver
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.plan_trials import begin
+from seatrial.journal.clock import boot_id
+from seatrial.journal.journal import Journal
 from tests.execute.plans import short, write_plan
 from tests.programs import LONG_S, Workplace
 
@@ -38,3 +42,22 @@ def test_the_deck_of_a_run_that_was_submitted_twice_is_removed(place: Workplace)
     outcome = Driver(trial).drive(cancel="enough was seen", host_is_gone=True)
     asyncio.run(asyncio.wait_for(outcome, LONG_S))
     assert not [deck for deck in decks if deck.exists()]
+
+
+@pytest.mark.parametrize(
+    ("boot", "is_before"), [("another", True), (boot_id(), False), ("", False)]
+)
+def test_what_was_submitted_before_a_boot(place: Workplace, boot: str, is_before: bool) -> None:
+    """An early version recorded no boot."""
+    short(place, "a")
+    write_plan(place, "10m", tests={"a": {}})
+    prepared = prepare_plan(place.folder / "plan.yaml")
+    trial = begin(place.trials, prepared, prepared.parts[0])
+    (case,) = trial.cases()
+    run = {"run_id": "r", "test": "a", "case": case.id}
+    lines = [{"event": "trial_start", "boot": boot}, {"event": "submit_start", **run}]
+    trial.journal.write_text("".join(json.dumps({"time": 1, **line}) + "\n" for line in lines))
+    ledger = Driver(trial).ledger
+    with Journal.take(trial.journal) as ledger.journal:
+        (left,) = ledger.replay()
+    assert (left.run_id, ledger.before_boot) == ("r", {"r": is_before})

@@ -42,7 +42,7 @@ MAX_REASONS = 10
 MAX_DRAWN = 40
 MAX_ROWS = 5000  # of a page
 
-SORTS = ("change", "case", "metric")
+SORTS = ("verdict", "change", "case", "metric")  # by their verdicts: as they were judged
 
 _TONES: dict[str, Tone] = {
     "worse": "worse",
@@ -66,8 +66,7 @@ class Choice(Struct, frozen=True):
     judged."""
 
     verdict: str = ""
-    sort: str = ""
-    """One of SORTS."""
+    sort: str = SORTS[0]
     rows: int = 0
     """How many at most; 0: all."""
 
@@ -76,7 +75,7 @@ class Choice(Struct, frozen=True):
         chosen = [row for row in rows if self.verdict in ("", row.verdict)]
         if self.sort == "change":
             return sorted(chosen, key=lambda row: (row.gain is None, row.gain or 0.0))
-        if self.sort:
+        if self.sort in ("case", "metric"):
             return sorted(chosen, key=lambda row: (getattr(row, self.sort), row.case, row.metric))
         return chosen
 

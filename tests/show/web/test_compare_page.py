@@ -120,6 +120,7 @@ def test_rows_are_chosen_and_sorted(served: Served) -> None:
     gains = [row["gain"] for row in compared(served, sort="change")["rows"]]
     told = [gain for gain in gains if gain is not None]
     assert told == sorted(told) and gains[: len(told)] == told, "the worst first"
+    assert compared(served, sort="verdict") == compared(served)
     metrics = [row["metric"] for row in compared(served, sort="metric")["rows"]]
     assert metrics == sorted(metrics)
 

@@ -76,7 +76,7 @@ def _fields(tags: list[str]) -> list[Field]:
         Field("Across", "across", "parameter", 10),
         Field("Best of", "best_of", "nodes,tasks", 10),
         Field("Verdict", "verdict", choices=VERDICTS),
-        Field("Sort by", "sort", "verdict", choices=SORTS),
+        Field("Sort by", "sort", SORTS[0], choices=SORTS[1:]),
         Field("each node", "each_node", box=True),
         Field("elapsed times, too", "elapsed", box=True),
         Field("spread, too", "spread", box=True),
@@ -92,7 +92,7 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     )
     choice = Choice(
         query.choice("verdict", VERDICTS),
-        query.choice("sort", SORTS),
+        query.choice("sort", SORTS, SORTS[0]),
         query.number("rows", ROWS, least=1, most=MAX_ROWS),
     )
     trials = queries.trials(state.store())
