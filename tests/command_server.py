@@ -205,6 +205,7 @@ def _server(python: str) -> Server:
     process = subprocess.Popen(
         [python, "-c", SERVE, str(theirs.fileno())],
         cwd=Path(__file__).parent.parent,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
         stdin=subprocess.DEVNULL,
         pass_fds=[theirs.fileno()],
     )

@@ -68,8 +68,7 @@ os.environ |= {
     "OMPI_MCA_threads_pthreads_nanosleep_time": "20000",
 }
 
-# Threads of BLAS spin while they wait for one another, and the workers take all cores already. The
-# server of commands must have none, as it forks.
+# Threads of BLAS spin while they wait for one another, and the workers take all cores already.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # Drivers and stores wait until what they wrote is on the disk itself, thousands of times in a run
