@@ -235,3 +235,11 @@ def test_a_record_that_cannot_be_written_is_an_error_and_not_made_later(
     with pytest.raises(JournalError, match="full"):
         record(folder, PlanEntry(kind="part", text="mine"))
     assert not list(folder.requests.iterdir())
+
+
+def test_a_change_of_an_issue_that_there_is_not_is_left_out(place: Workplace) -> None:
+    folder = plan_trials.begin_records(place.trials, prepare_plan(checklist_plan(place, 1)))
+    opened = record(folder, IssueRecorded(state="open", text="n7 is slow", names=["w"]))
+    assert isinstance(opened, IssueRecorded) and opened.issue == 1
+    assert record(folder, IssueRecorded(issue=2, state="closed", names=["w"])) is None
+    assert record(folder, IssueRecorded(issue=1, state="closed", names=["w"])) is not None

@@ -112,6 +112,7 @@ def test_six_systems_of_two_years_by_their_best(trials: Path) -> None:
     shown = ask(trials, "best", "daint", "tds", "fig3", *RANGE).out
     marked = [line for line in shown.splitlines() if line.rstrip().endswith("given")]
     assert len(marked) == 6
+    assert re.search(r"daint +nodes=64 tasks=256 .* 4 of 5 ", shown), "one size has no figure"
     assert "Sonexion 1300" in marked[0] and "102.4 %" in marked[0]
     assert "Given, not measured here" in shown and "CUG 2013, Fig. 3" in shown
     assert "best: machine=daint: 30" in shown and "at nodes=64 tasks=256" in shown

@@ -120,6 +120,9 @@ def test_a_running_trial_without_a_plan_is_shown_by_its_tests(tmp_path: Path) ->
         assert found["status"]["criteria"] == []
         assert found["trial"]["running"] == 1
         assert {test["test"] for test in found["tests"]} == {"stream", "io/write", "hpl"}
+        _, page = served.get("/")
+        assert "1 again" in page and "verdict=again" not in page, "no list of runs has it"
+        assert "&amp;verdict=failed" in page
 
 
 def test_builds_that_go_on_or_failed_and_sinks_that_lag_are_shown(tmp_path: Path) -> None:
