@@ -26,6 +26,7 @@ from seatrial.model.codes import (
     WRONG_ANSWER,
     Code,
 )
+from seatrial.model.node_set import unfold
 
 
 def rising(start: int, steps: int) -> Fraction:
@@ -190,13 +191,14 @@ def test_a_node_on_which_all_fails_is_named_and_cleared_by_a_run_that_passes() -
     assert "n008" not in found.found()
 
 
-def test_a_run_on_many_nodes_speaks_against_none_of_them() -> None:
-    found = Watched(nodes=100)
+@pytest.mark.parametrize(("nodes", "of"), [("n[001-020]", 100), ("n[001-005]", 8)])
+def test_a_run_on_many_nodes_speaks_against_none_of_them(nodes: str, of: int) -> None:
+    found = Watched(nodes=of)
     for _ in range(15):
         found.run("b", PASS, nodes="n050")
         found.number += 1
         found.watch.started(str(found.number), 1)
-        found.watch.ended(str(found.number), 1, FAILED.number, "n[001-020]", "", size=20)
+        found.watch.ended(str(found.number), 1, FAILED.number, nodes, "", size=len(unfold(nodes)))
     assert list(found.found()) == ["b"]
 
 

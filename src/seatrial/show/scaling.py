@@ -274,7 +274,9 @@ def _charts(table: ScalingTable) -> list[Chart]:
 
 
 def _medians(table: ScalingTable, width: int) -> Markup:
-    slope = 1.0 if table.better == "higher" else 0.0 if table.weak else -1.0
+    slope = 0.0 if table.weak else -1.0
+    if table.better == "higher":
+        slope = 1.0
     curves = [
         plots.Curve(
             line.by or MEASURED, [(c.x, c.median, None, None) for c in line.cells if c.median]

@@ -25,7 +25,9 @@ _BESIDE = "chance by these runs alone, but it explains best what the other suspe
 
 def suspects_page(found: Mapping[str, Explanation], beside: Sequence[Page] = ()) -> Page:
     """Return what explains the runs of each machine, and what others say beside them."""
-    title = "Runs of trials on {}" if beside else "{}" if len(found) > 1 else ""
+    title = "{}" if len(found) > 1 else ""
+    if beside:
+        title = "Runs of trials on {}"
     sections = [Section(title.format(name), [*_parts(one)]) for name, one in found.items()]
     records = {name: _record(one) for name, one in found.items()}
     for page in beside:
