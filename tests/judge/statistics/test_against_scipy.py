@@ -112,3 +112,10 @@ def test_the_p_of_two_samples_is_mann_whitneys(levels: int) -> None:
         p = scipy.stats.mannwhitneyu(first, second, method=method).pvalue
         told = significance.mann_whitney(first, second)
         assert told == pytest.approx(max(significance.least_p(m, n), p), rel=1e-9)
+
+
+def test_the_p_of_samples_that_lie_apart_is_small_and_not_zero() -> None:
+    first, second = [float(one) for one in range(200)], [float(one) for one in range(150, 350)]
+    p = scipy.stats.mannwhitneyu(first, second, method="asymptotic").pvalue
+    assert 0 < p < 1e-40
+    assert significance.mann_whitney(first, second) == pytest.approx(p, rel=1e-9)
