@@ -159,10 +159,12 @@ class Budget:
     def _take(self, cases: Sequence[int], cores: int, target: str = "") -> None:
         """Count the runs of one job."""
         if not self._has_own_counts:
-            self._has_own_counts, self.counts = True, self.counts.copy()
+            self._has_own_counts = True
+            self.counts = self.counts.copy()
         if target:
             if not self._has_own_targets:
-                self._has_own_targets, self._targets = True, self._targets.copy()
+                self._has_own_targets = True
+                self._targets = self._targets.copy()
             self._targets.place(target, self._entries[self._requests[cases[0]].entry].opens)
         gpus = 0
         for case in cases:

@@ -387,7 +387,8 @@ def _states(text: str) -> tuple[str, ...]:
 
 def _chosen(folders: Folders, name: str, machine: str, since: int, until: int) -> list[Incident]:
     """Return the incidents that are asked for, of one machine. Raises UsageError."""
-    known, of_machine = diary(folders).notes, name_of_machine(machine) if machine else ""
+    known = diary(folders).notes
+    of_machine = name_of_machine(machine) if machine else ""
     if name:
         note = _incident(folders.trials / notes.FILE, name)
         if of_machine not in ("", note.machine):
