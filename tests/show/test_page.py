@@ -108,6 +108,7 @@ def test_letters_stand_for_titles_where_a_terminal_is_narrow(
         "A = intel-oneapi-2024, B =",
         "  gcc-openmpi",
     ]
-    monkeypatch.setattr("seatrial.show.text.screen_width", lambda: 60)
-    assert "intel-oneapi-2024  gcc-openmpi" in page_text(page)
+    for wide in (60, 0):  # 0: it is no terminal
+        monkeypatch.setattr("seatrial.show.text.screen_width", lambda wide=wide: wide)
+        assert "intel-oneapi-2024  gcc-openmpi" in page_text(page)
     assert letter_of(25) == "Z" and letter_of(26) == "AA" and letter_of(53) == "BB"
