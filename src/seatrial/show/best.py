@@ -16,6 +16,7 @@ from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
 from seatrial.results.given import GivenEntry
 from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.store.by_case import causes
+from seatrial.show.curves import of_figures
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import WIDE
@@ -72,16 +73,16 @@ def _tables(shown: Shown) -> list[BestTable]:
 def _sections(one: BestTable | OverSizes) -> list[Section]:
     if isinstance(one, OverSizes):
         return [_size_section(one)]
-    words = [*_told(one)]
     about: list[Part] = [
         f"along with them: {', '.join(one.along)}" if one.along else "",
         f"constant resources: {count(one.cores, 'core')} in each setting" if one.cores else "",
-        *(Text(each, only="browser") for each in words),
+        *(Text(each, only="browser") for each in _told(one)),
         *_chart(one),
         *_grid(one),
         _rows(one),
     ]
-    told = [Text(each, only="terminal") for each in words]
+    by_option = "; --metric names another"
+    told = [Text(each, only="terminal") for each in _told(one, by_option)]
     given = [given_section(one.given)] if one.given else []
     return [Section(_title(one), about), Section("", told), *given]
 
@@ -185,7 +186,7 @@ def _given_row(entry: GivenEntry, table: BestTable) -> list[Cell]:
 _TONES: dict[str, Tone] = {"best": "better", "worse": "quiet", "unclear": "suspect"}
 
 
-def _told(one: BestTable) -> Iterator[str]:
+def _told(one: BestTable, by_option: str = "") -> Iterator[str]:
     """Yield what is told of the settings: the best, those as good, edges of ranges."""
     if one.reason:
         yield one.reason
@@ -199,7 +200,8 @@ def _told(one: BestTable) -> Iterator[str]:
         yield "best in {} of {} {}".format(*one.agreement, one.blocks)
     yield from _plateau(one)
     yield from chain.from_iterable(map(_of_range, one.settings))
-    yield from of_figures(one)
+    if one.figures > 1:
+        yield f"{one.metric} is one of {one.figures} figures{by_option}"
     yield from told(each.promised for each in one.settings)
     if failed := sum(each.verdict == "no figure" for each in one.settings):
         yield f"{count(failed, 'setting')} without a figure"
@@ -331,7 +333,7 @@ def _size_row(table: BestTable, one: OverSizes) -> list[Cell]:
     ]
 
 
-def _size_words(one: OverSizes) -> Iterator[str]:
+def _size_words(one: OverSizes) -> Iterator[Part]:
     """Yield which settings are best over which sizes, and of how many figures this is one."""
     if len(one.ranges) == 1 and len(one.ranges[0].settings) == one.settings:
         yield "no order beyond noise that holds at every size"
@@ -340,7 +342,7 @@ def _size_words(one: OverSizes) -> Iterator[str]:
         yield f"best: {', '.join(named)}"
         if any(len(each.settings) > 1 for each in one.ranges):
             yield "or: neither is told to be worse than another at any of these sizes"
-    yield from of_figures(one)
+    yield from of_figures(one.metric, one.figures)
     if given := sum(len(table.given) for table in one.tables):
         yield f"{count(given, 'given figure')} not shown; --metric with a size shows those of it"
 
@@ -359,9 +361,3 @@ def _where(each: SizeRange, one: OverSizes) -> str:
     if each is last:
         return f"from {one.named(each.start)}"
     return f"from {one.named(each.start)} to {one.named(each.end)}"
-
-
-def of_figures(one: BestTable | OverSizes) -> Iterator[str]:
-    """Yield that the metric was chosen of several."""
-    if one.figures > 1:
-        yield f"{one.metric} is one of {one.figures} figures; --metric names another"

@@ -60,12 +60,19 @@ def about(one: TableOverX, *more: str, axes: str = "") -> str:
     return f"{said}; along with {axes or one.x}: {', '.join(one.along)}" if one.along else said
 
 
+def of_figures(metric: str, figures: int) -> Iterator[Part]:
+    """Yield that the metric was chosen of several; in a terminal also how another is asked for."""
+    if figures > 1:
+        chosen = f"{metric} is one of {figures} figures"
+        yield Text(chosen, only="browser")
+        yield Text(f"{chosen}; --metric names another", only="terminal")
+
+
 def parts_of(one: CurveTable) -> list[Part]:
     """Return the chart and the table of curves, and what is told of them."""
     said = about(one, f"{one.better} is better" if one.directed else "no direction")
     if one.reason:
         return [said, Text(one.reason, "notice")]
-    chosen = f"{one.metric} is one of {one.figures} figures; --metric names another"
     pairs = list(told_of(one))
     more = len(pairs) - MAX_TOLD
     words = [*pairs[:MAX_TOLD], *([f"and {count(more, 'more pair')}"] if more > 0 else [])]
@@ -78,7 +85,7 @@ def parts_of(one: CurveTable) -> list[Part]:
         f"as good: how many times as good as {one.lines[0].by}" if one.meetings else "",
         *(Text(each, only="terminal") for each in words),
         *told(cell.promised for line in one.lines for cell in line.cells),
-        chosen if one.figures > 1 else "",
+        *of_figures(one.metric, one.figures),
     ]
 
 

@@ -10,7 +10,7 @@ import msgspec
 from seatrial.judge.promises import share_cell
 from seatrial.results.matrix import STATES, MatrixCell, MatrixRow, ResultMatrix
 from seatrial.results.store.by_case import causes
-from seatrial.show.page import Cell, Column, Page, Part, Section, State, Table, Tone
+from seatrial.show.page import Cell, Column, Page, Part, Section, State, Table, Text, Tone
 from seatrial.units import count, show_number, show_unit
 
 MAX_REASONS = 20
@@ -31,6 +31,7 @@ def _record(result: ResultMatrix) -> dict[str, Any]:
 
 
 def _parts(result: ResultMatrix) -> Iterator[Part]:
+    yield Text("a figure is the median of the runs with a right answer", only="browser")
     yield _table(result)
     for words in result.promised:
         yield f"in brackets: {words}"

@@ -15,7 +15,7 @@ from seatrial.results.given import GivenEntry
 from seatrial.results.scaling import ScalingLine, ScalingQuery, ScalingTable
 from seatrial.results.scaling_cells import Cell
 from seatrial.results.store.by_case import causes
-from seatrial.show.curves import about, curves_page, heading
+from seatrial.show.curves import about, curves_page, heading, of_figures
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.given import OF_MEASURED, given_section
@@ -178,8 +178,7 @@ def _told(one: ScalingTable, pays: float) -> Iterator[Part]:
     if one.best is not None:
         yield _best(one)
     yield from _crossings(one)
-    if one.figures > 1:
-        yield f"{one.metric} is one of {one.figures} figures; --metric names another"
+    yield from of_figures(one.metric, one.figures)
     yield from told(cell.promised for line in one.lines for cell in line.cells)
 
 

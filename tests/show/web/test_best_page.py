@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.results import test_constant_resources, test_ladder, test_spread_comparison
-from tests.results.figures import io_sweep
+from tests.results.figures import TIME, TRIAD, Measuring, bound, io_sweep
 from tests.results.test_best import sweep
 
 from . import frost
@@ -24,6 +24,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder.mkdir()
     sweep(folder, "sweep")
     io_sweep(folder)
+    both = Measuring(folder, "both", [bound(n, order=n) for n in (1, 2)])
+    for case in both.cases:
+        both.measure(case, {TRIAD: 100.0, TIME: 2.0})
+    both.done()
     test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
     test_spread_comparison.sides(folder)
     test_constant_resources.sweep(folder, test_constant_resources.DIP)
@@ -49,6 +53,14 @@ def test_settings_are_ranked(served: Served) -> None:
     (least,) = judged(served, least=1)["records"]
     assert least["statistic"] == "least"
     assert ">bound</th>" in served.get("/best?trial=sweep&least=1")[1]
+
+
+def test_of_several_figures_one_is_shown_without_an_option(served: Served) -> None:
+    judged(served, trial="both")
+    frost.judged(served, "/scaling", trial="both", x="order")
+    for path in ("/best?trial=both", "/scaling?trial=both&x=order"):
+        html = served.get(path)[1]
+        assert "is one of 2 figures" in html and "--metric" not in html
 
 
 def test_a_default_is_a_setting_and_cases_in_no_table_are_counted(served: Served) -> None:

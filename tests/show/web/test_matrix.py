@@ -45,6 +45,8 @@ def test_cells_and_counts(served: Served) -> None:
     assert [cell["state"] for cell in matrix["rows"][0]["cells"]] == ["passed", "build failed"]
     assert matrix["total"] == {"passed": 1, "build failed": 1}
     assert matrix["counts"] == [{"passed": 1}, {"build failed": 1}]
+    html = served.get("/matrix?trial=ft")[1]
+    assert "a figure is the median of the runs with a right answer" in html
 
 
 def test_what_is_refused_is_said_in_the_words_of_the_form(served: Served) -> None:
