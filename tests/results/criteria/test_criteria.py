@@ -545,6 +545,17 @@ def test_jobs_in_flight_is_the_least_since_the_bound_was_reached() -> None:
     assert (never.state, never.value, never.reason) == ("not met", 2, "never more than 2 ran")
 
 
+def test_jobs_in_flight_is_counted_to_now_while_a_trial_without_a_duration_runs() -> None:
+    story = a_day(10)
+    story.policy = replace(story.policy, duration=0.0)
+    story.run(0, 1, 4)
+    story.run(1, 2, 5)
+    assert story.result("jobs_in_flight", 5, at_least=2).state == "not met", "1 ran since 4 h"
+    story.tell(5, TrialEnded, failed=0)
+    found = story.result("jobs_in_flight", at_least=1)
+    assert (found.state, found.value) == ("met", 1), "what ends after the last start is no dip"
+
+
 def test_jobs_in_flight_asks_for_no_more_than_the_changed_plan_keeps() -> None:
     story = a_day(10)
     first, second = story.policy.entries
