@@ -98,24 +98,3 @@ def test_the_rank_sum_is_mann_whitneys_with_ties(levels: int) -> None:
         )
         expected = scipy.stats.norm.isf(told.pvalue / 2)
         assert significance.rank_sum_deviate(figures, first) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("levels", [3, 20, 0])
-def test_the_p_of_two_samples_is_mann_whitneys(levels: int) -> None:
-    """It is exact without ties (0 levels) for few figures, else corrected for continuity."""
-    rng = np.random.default_rng(levels)
-    for m, n in [(2, 2), (3, 4), (7, 5), (20, 20), (30, 14), (60, 40)]:
-        figures = rng.integers(0, levels, m + n).astype(float) if levels else rng.random(m + n)
-        figures[0] = 30  # not all are equal
-        first, second = figures[:m].tolist(), figures[m:].tolist()
-        method = "exact" if not levels and m * n <= significance.EXACT else "asymptotic"
-        p = scipy.stats.mannwhitneyu(first, second, method=method).pvalue
-        told = significance.mann_whitney(first, second)
-        assert told == pytest.approx(max(significance.least_p(m, n), p), rel=1e-9)
-
-
-def test_the_p_of_samples_that_lie_apart_is_small_and_not_zero() -> None:
-    first, second = [float(one) for one in range(200)], [float(one) for one in range(150, 350)]
-    p = scipy.stats.mannwhitneyu(first, second, method="asymptotic").pvalue
-    assert 0 < p < 1e-40
-    assert significance.mann_whitney(first, second) == pytest.approx(p, rel=1e-9)
