@@ -113,7 +113,8 @@ def test_what_nodes_log_is_told_once_beside_their_runs(place: Workplace) -> None
         known = served.json("/facts")
         assert known["lately"][HOST][0].startswith("system logs: memory-corrected (1 line) while")
         assert f"<li>{logged}" in served.get("/facts")[1]
-        status, _ = served.get("/logs")
+        status, page = served.get("/logs")
+        assert page.count(">finding</option>") == 1, "the default is a choice once"
         assert status == 200
         status, text = served.get(f"/runs/t/{finding['runs'][0]}")
         assert "count them with edac-util" in text
