@@ -148,10 +148,7 @@ def test_the_words_on_the_screen(tmp_path: Path) -> None:
     )
     assert out.out.count("slower (of 3 and 3 runs)") == 2
     out = ask(tmp_path, "best", "rat:ranks=64", "--over", "way", "--metric", "time")
-    assert (
-        "worse (of 3 and 3 runs)" in out.out
-        and "all others that were measured are worse" in out.out
-    )
+    assert "worse (of 3 and 3 runs)" in out.out and "all others are worse" in out.out
     out = ask(tmp_path, "compare", "rat:way=native", "rat:way=compat")
     assert out.out.count("worse (of 3 and 3 runs)") == 2 and out.code == 1
 

@@ -213,7 +213,8 @@ def _others(one: BestTable) -> Iterator[str]:
         yield f"cannot be told from the best: {_named(one.indistinct)}"
         yield from _unclear(one.indistinct)
     elif any(each.verdict == "worse" for each in one.settings):
-        yield "all others that were measured are worse, beyond noise"
+        measured = " that were measured" if one.given else ""
+        yield f"all others{measured} are worse, beyond noise"
 
 
 def _plateau(one: BestTable) -> Iterator[str]:

@@ -168,16 +168,17 @@ def _undecided(compared: Sequence[Comparison], by_option: str = "") -> Iterator[
 def _differences(differences: Sequence[Difference], letter: str) -> Table:
     columns = (
         Column("they differ in", value=lambda one: one.subject, fold=True),
-        Column("what", value=lambda one: one.what, fold=True),
-        Column("A", value=_first_side, fold=True),
+        Column("what", value=_what, fold=True),
+        Column("A", value=lambda one: one.first, fold=True),
         Column(letter, value=lambda one: one.second, fold=True),
     )
     return Table.of(columns, differences)
 
 
-def _first_side(one: Difference) -> str:
+def _what(one: Difference) -> str:
+    """Return what differs; of values that are too long to be shown, that they do."""
     is_told = one.first or one.second or one.subject == "trials"
-    return one.first if is_told else "they differ"
+    return one.what if is_told else f"{one.what} (they differ)"
 
 
 def _alike(one: Comparison) -> str:

@@ -188,4 +188,4 @@ def test_what_differs_without_short_words_says_so(tmp_path: Path) -> None:
         running.until_read()
         judged(running)
         page = running.get(PAGE)[1]
-    assert "<td>OMP_NUM_THREADS</td><td>they differ</td>" in page.replace(' class="text"', "")
+    assert "<td>OMP_NUM_THREADS (they differ)</td>" in page.replace(' class="text"', "")
