@@ -340,6 +340,14 @@ def test_a_component_that_never_begins_is_told(place: Workplace) -> None:
     assert control(place, "pause").code == 2, "nothing is awaited any more"
 
 
+def test_a_heartbeat_that_is_gone_hides_no_component_that_never_begins(place: Workplace) -> None:
+    two_components(place)
+    died_between(place)
+    place.trial(TAG).heartbeat.unlink()
+    until(lambda: check(place)[0] == 1, "the alarm")
+    assert [line.split("|")[:2] for line in told(place)] == [["silent driver", TAG]]
+
+
 # ---- trials of others ---------------------------------------------------------------------
 
 STRANGER = 61234

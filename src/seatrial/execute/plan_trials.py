@@ -22,7 +22,7 @@ from seatrial.account import user_name
 from seatrial.decide.policy_change import followed
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.creation import MAX_LEFT_OUT, create
-from seatrial.execute.heartbeat import last_beat, silent_for
+from seatrial.execute.heartbeat import silent_for
 from seatrial.execute.ledger import life_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
@@ -496,7 +496,7 @@ def to_begin(folder: TrialFolder) -> list[str]:
 def not_begun(folder: TrialFolder, record: Record, limit: float) -> NotBegun | None:
     """Return the next trials, if this one is complete, they have not begun, and its driver has been
     silent for more than ``limit`` seconds. Raises JournalError, TrialError."""
-    if last_beat(folder) is None or not (tags := to_begin(folder)):
+    if not (tags := to_begin(folder)):
         return None
     silent = silent_for(folder, record, limit)
     if silent.seconds <= limit or not life_of(folder, record.policy.duration).complete:
