@@ -44,10 +44,4 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
         return page
 
     answer = state.studies.answer((study.name, *options.values()), version, judged)
-    return StudyView(
-        title=study.title,
-        fields=fields,
-        state=answer.state,
-        reason=answer.reason,
-        answer=answer.value,
-    )
+    return StudyView(title=study.title, fields=fields).answered(answer)

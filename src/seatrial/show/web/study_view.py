@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.show.page import Link, Page
+from seatrial.show.web.state.document_cache import StudyAnswer
 
 SHOWN = 24  # series, cases on a page
 MAX_NAMED = 400  # values that a field suggests
@@ -62,6 +63,10 @@ class StudyView(Struct, frozen=True, kw_only=True):
     """What to name, where nothing was asked yet."""
     choices: Sequence[Link] = ()
     """What can be chosen then."""
+
+    def answered(self, study: StudyAnswer[Page]) -> StudyView:
+        """Return the view with the answer of its study, or with why there is none."""
+        return replace(self, state=study.state, reason=study.reason, answer=study.value)
 
     def suggesting(self, **values: Sequence[str]) -> StudyView:
         """Return the view with what its fields suggest, by their names."""

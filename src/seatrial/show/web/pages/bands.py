@@ -34,10 +34,4 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
 
     version = (trial.row, trial.last, trial.passed)
     answer = state.studies.answer(("bands", trial.path), version, judged)
-    return replace(
-        view,
-        title=f"Bands of {name}",
-        state=answer.state,
-        reason=answer.reason,
-        answer=answer.value,
-    )
+    return replace(view, title=f"Bands of {name}").answered(answer)

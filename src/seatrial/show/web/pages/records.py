@@ -47,11 +47,5 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
         return records_page(metric_records(state.store(), metric, filters, case), metric)
 
     answer = state.studies.answer(("records", metric, filters, case), version, judged)
-    return replace(
-        view,
-        title=f"Records of {metric}",
-        state=answer.state,
-        reason=answer.reason,
-        answer=answer.value,
-        rehearsed=filters.rehearsed,
-    )
+    view = replace(view, title=f"Records of {metric}", rehearsed=filters.rehearsed)
+    return view.answered(answer)

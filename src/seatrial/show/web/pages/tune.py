@@ -23,14 +23,8 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     folder = TrialFolder(Path(row.path))
     version = folder.journal.stat().st_size if folder.journal.exists() else 0
     study = state.studies.answer(("tune", row.tag), (version,), lambda: _read(folder))
-    return StudyView(
-        title=f"Tuning {row.tag}",
-        fields=(),
-        state=study.state,
-        reason=study.reason,
-        answer=study.value,
-        rehearsed=row.rehearsed,
-    )
+    view = StudyView(title=f"Tuning {row.tag}", fields=(), rehearsed=row.rehearsed)
+    return view.answered(study)
 
 
 def _read(folder: TrialFolder) -> Page:
