@@ -41,6 +41,23 @@ def test_welchs_p_is_the_exact_one() -> None:
             assert ours == pytest.approx(exact, rel=1e-6)
 
 
+def test_fishers_deviate_is_the_hypergeometric_distributions() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        count, other = rng.integers(1, 80, 2).tolist()
+        high, other_high = int(rng.integers(0, count + 1)), int(rng.integers(0, other + 1))
+        chance = scipy.stats.hypergeom.sf(high - 1, count + other, high + other_high, count)
+        expected = scipy.stats.norm.isf(min(chance, 0.5))
+        assert significance.fisher_deviate(high, count, other_high, other) == pytest.approx(
+            expected, abs=1e-12
+        )
+
+
+def test_ranks_are_scipys() -> None:
+    figures = np.random.default_rng(6).normal(5, 1, 300).round(1)
+    assert significance.ranks(figures).tolist() == scipy.stats.rankdata(figures).tolist()
+
+
 def test_the_chance_of_bad_runs_is_the_poisson_binomials() -> None:
     risks = np.random.default_rng(11).random(40) / 3
     for hits in range(1, 41):
