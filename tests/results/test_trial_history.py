@@ -341,7 +341,7 @@ def a_story(runs: list[tuple[int, int, int, int, object]]) -> Story:
 
 def sums(history: TrialHistory, now: int) -> object:
     found = timeline_of(history, now)
-    pieces = found.starts.tolist(), found.ends.tolist(), [uses.tolist() for uses in found.nodes]
+    pieces = list(found.starts), list(found.ends), [list(uses) for uses in found.nodes]
     return (
         pieces,
         found.sums,

@@ -178,7 +178,7 @@ def _parts_of_policies(history: TrialHistory, timeline: Timeline) -> Iterator[tu
     starts = [span.start for span in history.policies]
     available = [0] * len(starts)
     columns = (timeline.starts, timeline.ends, timeline.nodes_in("available"))
-    for begin, end, nodes in zip(*(each.tolist() for each in columns), strict=True):
+    for begin, end, nodes in zip(*columns, strict=True):
         for number, start in enumerate(starts):
             until = starts[number + 1] if number + 1 < len(starts) else end
             available[number] += nodes * max(0, min(end, until) - max(begin, start))

@@ -11,6 +11,7 @@ they depend neither on the order of events nor on where time is cut.
 """
 
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
@@ -19,7 +20,6 @@ from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
 from seatrial.journal.trial_life import end_by
-from seatrial.lazy import AnyInts, Ints, np
 from seatrial.results.outages import Span, outages_of, outside, whole_outages
 from seatrial.results.trial_history import NO_ENTRY, NodeBits, RunHistory, TrialHistory
 from seatrial.units import SECOND_NS
@@ -301,9 +301,19 @@ class NodeUses:
         return [available, *parts, left - unfilled - drained, unfilled, drained]
 
 
-def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[AnyInts]]:
-    """Return the pieces between the times at which anything changes, while the clock runs: their
-    starts, their ends, and the nodes by use in each, a column for each member of ``Use``."""
+class Pieces(NamedTuple):
+    """The pieces of a trial's time in which nothing changes.
+
+    ``starts`` and ``ends`` are their times (ns); ``nodes`` are the nodes by use in each, a column
+    for each member of ``Use``."""
+
+    starts: Sequence[int]
+    ends: Sequence[int]
+    nodes: list[Sequence[int]]
+
+
+def pieces_of(changes: Iterable[Change], nodes: int) -> Pieces:
+    """Return the pieces between the times at which anything changes, while the clock runs."""
     starts, ends = array("q"), array("q")
     two_bytes_do = nodes < 1 << 15
     rows = array("h" if two_bytes_do else "i")
@@ -316,8 +326,8 @@ def pieces_of(changes: Iterable[Change], nodes: int) -> tuple[Ints, Ints, list[A
         for _, kind, sign, bits, number in together:
             uses.change(kind, sign, bits, number)
         since = time
-    table = np.asarray(rows).reshape(-1, len(Use._fields))
-    return np.asarray(starts), np.asarray(ends), list(table.T)
+    table, columns = memoryview(rows), len(Use._fields)
+    return Pieces(starts, ends, [table[column::columns] for column in range(columns)])
 
 
 def united(spans: Iterable[Span]) -> Iterator[Span]:
@@ -348,7 +358,7 @@ USES = {
     "unfilled": "idle, though runs were queued",
     "drained": "idle after the last start, with nothing queued",
 }
-CHUNK = 256  # pieces that are summed at a time
+CHUNK = 64  # pieces that are summed at a time
 
 
 class Use(NamedTuple):
@@ -392,9 +402,9 @@ class Timeline(NamedTuple):
     pieces, and after the last; ``down`` are node-ns of nodes that were down, whether or not a run
     held them; ``end`` is the trial's clock at its end, in ns."""
 
-    starts: Ints
-    ends: Ints
-    nodes: list[AnyInts]
+    starts: Sequence[int]
+    ends: Sequence[int]
+    nodes: list[Sequence[int]]
     sums: list[Use]
     down: int
     end: int
@@ -405,7 +415,7 @@ class Timeline(NamedTuple):
         """The node-ns by use of the whole trial."""
         return self.sums[-1]
 
-    def nodes_in(self, use: str) -> AnyInts:
+    def nodes_in(self, use: str) -> Sequence[int]:
         """Return the nodes in a use in each piece."""
         return self.nodes[Use._fields.index(use)]
 
@@ -414,22 +424,22 @@ class Timeline(NamedTuple):
         if not len(self.starts):
             return []
         edges = [self.end * i // number for i in range(number + 1)]
-        clock = np.zeros(len(self.starts) + 1, np.int64)
-        np.cumsum(self.ends - self.starts, out=clock[1:])
+        clock = array("q", accumulate(_widths(self.starts, self.ends), initial=0))
         before = [self._before(edge, clock) for edge in edges]
         return [
             Bin(since / SECOND_NS, until / SECOND_NS, Use._make(map(sub, after, ahead)))
             for (since, ahead), (until, after) in pairwise(zip(edges, before, strict=True))
         ]
 
-    def _before(self, time: int, clock: Ints) -> Use:
+    def _before(self, time: int, clock: Sequence[int]) -> Use:
         """Return the node-ns by use up to a time of the trial's clock; ``clock`` is the clock at
         the start of each piece, and at the end of the last."""
-        place = max(0, int(np.searchsorted(clock[:-1], time, side="right")) - 1)
+        place = max(0, bisect_right(clock, time, hi=len(self.starts)) - 1)
         chunk = place // CHUNK
-        pieces = slice(chunk * CHUNK, place + 1)
-        widths = np.diff(clock[pieces], append=time)
-        return _and(self.sums[chunk], Use._make(_node_ns(self.nodes, pieces, widths)))
+        first = chunk * CHUNK
+        starts = clock[first : place + 1]
+        widths = _widths(starts, [*starts[1:], time])
+        return _and(self.sums[chunk], Use._make(_node_ns(self.nodes, widths, first)))
 
 
 # ---- nodes --------------------------------------------------------------------------------
@@ -459,7 +469,11 @@ class Utilisation:
     def timeline(self) -> Timeline:
         """Return the use of the nodes over time."""
         starts, ends, nodes = pieces_of(self._changes(), self._history.nodes)
-        chunks = map(Use._make, _node_ns_of_chunks(nodes, starts, ends))
+        widths = _widths(starts, ends)
+        chunks = (
+            Use._make(_node_ns(nodes, widths[first : first + CHUNK], first))
+            for first in range(0, len(widths), CHUNK)
+        )
         sums = list(accumulate(chunks, _and, initial=Use()))
         down = sum(
             max(0, min(end, stop) - max(start, begin))
@@ -472,11 +486,8 @@ class Utilisation:
     def total_of(self, tests: Collection[str]) -> Use:
         """Return the node-ns of runs of these tests that passed or go on, of those available."""
         starts, ends, nodes = pieces_of(self._changes(tests), self._history.nodes)
-        available, accepted, _, going, *_ = nodes
-        sums = [0, 0, 0]
-        for chunk in _node_ns_of_chunks((available, accepted, going), starts, ends):
-            sums = list(map(add, sums, chunk))
-        return Use(available=sums[0], accepted=sums[1], going=sums[2])
+        available, accepted, _, going = _node_ns(nodes[:4], _widths(starts, ends))
+        return Use(available=available, accepted=accepted, going=going)
 
     def _queue_changes(self) -> Iterator[Change]:
         """Yield when runs waited in the queue, and when the last one started."""
@@ -527,18 +538,16 @@ def _and(one: Use, other: Use) -> Use:
     return Use._make(map(add, one, other))
 
 
-def _node_ns(columns: Sequence[AnyInts], pieces: slice, widths: Ints) -> list[int]:
-    """Return the node-ns of each column of nodes in some pieces, which are so wide (ns). The sums
-    are exact: those of 64 bits end at 10,000 nodes in ten days."""
-    exact = widths.tolist()
-    return [sum(map(mul, column[pieces].tolist(), exact)) for column in columns]
+def _widths(starts: Sequence[int], ends: Sequence[int]) -> Sequence[int]:
+    """Return how wide some pieces are (ns)."""
+    return array("q", map(sub, ends, starts))
 
 
-def _node_ns_of_chunks(columns: Sequence[AnyInts], starts: Ints, ends: Ints) -> Iterator[list[int]]:
-    """Yield the node-ns of each column of nodes, in ``CHUNK`` pieces after another."""
-    for first in range(0, len(starts), CHUNK):
-        pieces = slice(first, first + CHUNK)
-        yield _node_ns(columns, pieces, ends[pieces] - starts[pieces])
+def _node_ns(columns: Sequence[Sequence[int]], widths: Sequence[int], first: int = 0) -> list[int]:
+    """Return the node-ns of each column of nodes, in the pieces from ``first`` on that are so wide
+    (ns)."""
+    pieces = slice(first, first + len(widths))
+    return [sum(map(mul, column[pieces], widths)) for column in columns]
 
 
 def available_in_all(history: TrialHistory, now: int) -> int | None:

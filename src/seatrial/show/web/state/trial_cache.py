@@ -123,7 +123,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     )
     if not len(timeline.starts):
         return UtilisationSteps(whole, 0.0, 0.0, np.zeros((len(USES), 0)))
-    first, last = int(timeline.starts[0]), int(timeline.ends[-1])
+    first, last = timeline.starts[0], timeline.ends[-1]
     pieces = np.array([timeline.starts, timeline.ends]).T
     spans = (pieces - first) / SECOND_NS
     step = max((last - first) / SECOND_NS, 1e-6) / FINEST
@@ -132,7 +132,7 @@ def uses_at(fold: TrialFold, now: int) -> UtilisationSteps:
     times = np.concatenate(([0.0], spans.ravel()))
     rows = np.empty((len(USES), FINEST))
     for number, use in enumerate(USES):
-        grown = np.cumsum(timeline.nodes_in(use) * (spans[:, 1] - spans[:, 0]))
+        grown = np.cumsum(np.asarray(timeline.nodes_in(use)) * (spans[:, 1] - spans[:, 0]))
         before = np.concatenate(([0.0], grown[:-1]))
         sums = np.concatenate(([0.0], np.column_stack((before, grown)).ravel()))
         rows[number] = np.diff(np.interp(edges, times, sums))
