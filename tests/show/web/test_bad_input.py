@@ -174,7 +174,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     from urllib.parse import parse_qsl
 
     from seatrial.show.web.page import PageQuery
-    from seatrial.show.web.pages import failures, run, runs
+    from seatrial.show.web.pages import run, runs
     from seatrial.show.web.render import as_json
     from seatrial.show.web.state.server_state import ServerState
 
@@ -185,7 +185,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
             *("sort=longest", "sort=shortest&limit=5", "verdict=lost", "since=2026-11-21T13:00"),
         )
     ]
-    pages += [(failures.data, {}, query) for query in ("", "match=hpl", "since=2026-11-21T13:00")]
+    pages += [(runs.failures, {}, query) for query in ("", "match=hpl", "since=2026-11-21T13:00")]
     of = {"trial": "weekly", "run_id": "slow1"}
     pages += [(run.data, of, ""), (run.data, {**of, "run_id": "broken1"}, "find=line")]
     sites = [

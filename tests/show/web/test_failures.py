@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from seatrial.model import codes
-from seatrial.show.web.pages import failures
+from seatrial.show.web.pages import runs
 from tests.programs import Workplace, until
 
 from .lists import EVIL, make_site, weekly
@@ -152,10 +152,10 @@ def test_a_file_system_that_hangs_holds_no_page_up(
         return opened(path, *more, **named)
 
     monkeypatch.setattr(os, "open", hangs)
-    monkeypatch.setattr(failures, "READING_S", 0.1)
+    monkeypatch.setattr(runs, "READING_S", 0.1)
     site = ServerState(tmp_path / "trials", tmp_path / "s.sqlite")
     try:
-        found = failures.data(site, PageQuery({}, [], "/failures"))
+        found = runs.failures(site, PageQuery({}, [], "/failures"))
         told = {one.run_id: one.output for one in found.failures}
         assert told == dict.fromkeys(("broken1", "slow1"), "its file system was too slow to answer")
     finally:

@@ -11,7 +11,7 @@ import pytest
 from seatrial.model.codes import FAILED, RECALLED
 from seatrial.results.store import queries
 from seatrial.results.store.ingest import synced
-from seatrial.show.web import trials as trial_facts
+from seatrial.show.web.pages import trials as trial_facts
 from tests.programs import until
 from tests.results.store import version_0_1
 from tests.results.store.trials import TrialMaker, a_case

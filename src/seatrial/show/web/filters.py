@@ -10,15 +10,13 @@ never sees it.
 import contextlib
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.codes import CODES
-from seatrial.results.selection import Side, SideSelection, gather, parse_side
+from seatrial.results.selection import SideSelection, parse_side
 from seatrial.results.store import pagination, queries
 from seatrial.results.store.pagination import Choices, Order, PageCursor
 from seatrial.results.store.queries import trial as trial_of
@@ -27,10 +25,11 @@ from seatrial.results.store.tables import Filters, GapRow, RunRow
 from seatrial.results.store.upserts import gaps
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView, choices_of
+from seatrial.show.web.study_view import Field
 
 MAX_ROW = 1 << 53
 MAX_GAPS = 20
+MAX_NAMED = 300  # trials, metrics: what a form suggests
 
 VERDICTS = tuple(code.name for code in CODES.values())
 
@@ -118,6 +117,13 @@ def _place(query: PageQuery) -> PageCursor | None:
 
 # ---- sides of comparisons ------------------------------------------------------------------
 
+HOW_TO_WRITE_SIDES = (
+    "nightly-0412: a trial; nightly-*: all that fit; nightly-0412:toolchain=gcc*,test=cm4: with "
+    "conditions; @machine=frost,since=2026-05-01: all trials with conditions: machine, toolchain, "
+    "test, tag, stage, plan, component, phase, since, until, rehearsed, given, or a parameter of "
+    "the cases."
+)
+
 
 def side_of(text: str, rehearsed: bool) -> SideSelection:
     """Return a side as a person writes it. With ``rehearsed`` a pattern selects rehearsals, unless
@@ -141,87 +147,10 @@ def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool
     return False
 
 
-# ---- cases study ---------------------------------------------------------------------------------
-#
-# A study of cases of trials that a form names: Scaling, Ratio, Best and Matrix are such.
-
-
-T = TypeVar("T")
-
-TABLES = 8  # on a page
-HOW_TO_WRITE_SIDES = (
-    "nightly-0412: a trial; nightly-*: all that fit; nightly-0412:toolchain=gcc*,test=cm4: with "
-    "conditions; @machine=frost,since=2026-05-01: all trials with conditions: machine, toolchain, "
-    "test, tag, stage, plan, component, phase, since, until, rehearsed, given, or a parameter of "
-    "the cases."
-)
-MAX_NAMED = 300  # trials, metrics: what a form suggests
-
-
-def cases_view(
-    state: ServerState,
-    query: PageQuery,
-    view: StudyView,
-    asked: Hashable,
-    judge: Callable[[list[Side]], T],
-    given: bool = False,
-) -> tuple[StudyView, T | None]:
-    """Return the view of a study of cases of trials without its answer, and what ``judge`` made of
-    the sides that the query names; None where it is not judged. It is made in the background.
-
-    Of ``view`` the title is the study's name, and the fields are its own; ``asked``: what they say.
-    ``given``: sides may be figures that somebody gave."""
-    view = replace(
-        view,
-        fields=fields_of_cases(state, view.fields),
-        help=HOW_TO_WRITE_SIDES,
-        choices=choices_of("trial", suggested_trials(state)),
-        first=query.number("first", 0),
-        shown=TABLES,
-    )
-    written, test, rehearsed = query.text("trial"), query.text("test"), query.flag("rehearsed")
-    if not written:
-        return view, None
-    texts = written.split()
-
-    def judged() -> tuple[T, bool]:
-        tests = [test] if test else []
-        sides = [
-            gather(state.store(), side_of(text, rehearsed), tests, given=given) for text in texts
-        ]
-        made_up = any(trial.rehearsed for side in sides for trial in side.trials)
-        return judge(sides), made_up
-
-    trials = queries.trials(state.store())
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
-    name = (view.title, asked, written, test, rehearsed)
-    study = state.studies.answer(name, version, judged)
-    value, made_up = study.value or (None, names_rehearsal(state.store(), texts, rehearsed))
-    return replace(
-        view,
-        title=f"{view.title} of {written}",
-        state=study.state,
-        reason=in_words_of_form(study.reason, view.fields),
-        rehearsed=made_up,
-    ), value
-
-
 def in_words_of_form(reason: str, fields: Sequence[Field]) -> str:
     """Return a reason with the labels of fields in place of options of the command line."""
     labels = {f"--{field.name.replace('_', '-')}": f"“{field.label}”" for field in fields}
     return re.sub(r"--[a-z-]*[a-z]", lambda option: labels.get(option[0], option[0]), reason)
-
-
-def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
-    """Return the fields of a form that names trials, with those of the study's own; boxes last."""
-    tags = suggested_trials(state)
-    every = [
-        Field("Trials", "trial", "sweep, or sweep:toolchain=gcc*", 30, tags, required=True),
-        *fields,
-        Field("Test", "test", "all, or a pattern"),
-        Field("patterns choose rehearsals", "rehearsed", box=True),
-    ]
-    return sorted(every, key=lambda field: field.box)
 
 
 def suggested_trials(state: ServerState) -> list[str]:

@@ -1,5 +1,6 @@
 """History: a metric over time in each case, with changes of its level, notes and references; or how
-often the runs of each test passed."""
+often the runs of each test passed. Records: the best figure of a metric that each machine ever
+had, and those that others gave."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ from seatrial.results.history import (
     number_given,
     success_rates,
 )
+from seatrial.results.metric_records import metric_records
 from seatrial.results.references import Expected, expected
 from seatrial.results.store import queries
 from seatrial.results.store.series import metric_names
 from seatrial.results.store.tables import Filters, MetricRow, TrialRow
 from seatrial.show.history import View, by_change, history_page, history_records, rates_page
+from seatrial.show.page import Page
+from seatrial.show.records import records_page
 from seatrial.show.web.filters import names_rehearsal
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.state.server_state import ServerState
@@ -54,7 +58,7 @@ Asked = tuple[str, Filters, str, str, bool]  # metric, which runs, case, stage, 
 Trials = dict[tuple[str, str], TrialRow]  # by tag and machine
 
 
-def _fields(metrics: list[str]) -> list[Field]:
+def _history_fields(metrics: list[str]) -> list[Field]:
     return [
         Field("Metric", "metric", "elapsed, triad", 18, metrics, required=True),
         Field("Test", "test", "all, or a pattern"),
@@ -70,7 +74,7 @@ def _fields(metrics: list[str]) -> list[Field]:
     ]
 
 
-def data(state: ServerState, query: PageQuery) -> StudyView:
+def history(state: ServerState, query: PageQuery) -> StudyView:
     store = state.store()
     filters = Filters(
         **query.texts("test", "machine", "toolchain", "trial"),
@@ -84,7 +88,9 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
     names = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))
     names = names[:MAX_NAMED]
-    view = StudyView(title="History", fields=_fields(names), choices=choices_of("metric", names))
+    view = StudyView(
+        title="History", fields=_history_fields(names), choices=choices_of("metric", names)
+    )
     if not metric:
         return view
     view = replace(view, title=f"History of {metric}", first=first)
@@ -110,7 +116,7 @@ def _series(state: ServerState, view: StudyView, question: Asked, points: int) -
     """Return the series of a metric."""
     metric, filters, *_ = question
     study = state.studies.answer(
-        ("history", *question), _version(state), lambda: _judged(state, *question)
+        ("history", *question), _version(state), lambda: _judged_histories(state, *question)
     )
     if study.value is None:
         named = [filters.trial] if filters.trial else []
@@ -175,7 +181,7 @@ def _notices(damaged: int, not_asked: int) -> list[str]:
     return notices
 
 
-def _judged(
+def _judged_histories(
     state: ServerState, metric: str, filters: Filters, case: str, stage: str, given: bool
 ) -> _Answer:
     try:
@@ -206,3 +212,43 @@ def _expected(state: ServerState, history: History, trial_of: Trials) -> Expecte
         return None
     figure = MetricRow(series.metric, last.value, series.unit, series.better)
     return expected(figure, case, state.records.references(state.store(), trial), series.stage)
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+def _records_fields(metrics: list[str]) -> list[Field]:
+    return [
+        Field("Metric", "metric", "elapsed, triad", 18, metrics, required=True),
+        Field("Test", "test", "all, or a pattern"),
+        Field("Case", "case", "all, or a pattern", 16),
+        Field("Machine", "machine", "all", 10),
+        Field("Toolchain", "toolchain", "all", 10),
+        Field("Trial", "trial", "all"),
+        Field("Since", "since", "90d, 2026-05-01", 12),
+        Field("rehearsed, too", "rehearsed", box=True),
+    ]
+
+
+def records(state: ServerState, query: PageQuery) -> StudyView:
+    filters = Filters(
+        **query.texts("test", "machine", "toolchain", "trial"),
+        since=query.moment("since"),
+        rehearsed=query.flag("rehearsed"),
+    )
+    metric, case = query.text("metric"), query.text("case")
+    names = list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED]
+    view = StudyView(
+        title="Records", fields=_records_fields(names), choices=choices_of("metric", names)
+    )
+    if not metric:
+        return view
+    trials = queries.trials(state.store())
+    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+
+    def judged() -> Page:
+        return records_page(metric_records(state.store(), metric, filters, case), metric)
+
+    answer = state.studies.answer(("records", metric, filters, case), version, judged)
+    view = replace(view, title=f"Records of {metric}", rehearsed=filters.rehearsed)
+    return view.answered(answer)

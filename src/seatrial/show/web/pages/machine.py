@@ -1,14 +1,22 @@
-"""A machine: the map of its nodes, and a table of the worst."""
+"""Machines: each with its trials, its runs and its failures. A machine: the map of its nodes, and a
+table of the worst."""
 
-from collections.abc import Callable, Mapping, Sequence
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.judge.statistics import suspects
 from seatrial.judge.statistics.suspects import Suspects
+from seatrial.lazy import Floats
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
@@ -17,11 +25,9 @@ from seatrial.model.nodes import groups_of
 from seatrial.model.topology import summary
 from seatrial.results import slow_places
 from seatrial.results.slow_places import SlowPlaces, places_of
-from seatrial.results.store import series
+from seatrial.results.store import queries, series
 from seatrial.results.store.filters import listed
-from seatrial.results.store.tables import Filters
-from seatrial.show.web import node_map
-from seatrial.show.web.node_map import Shading
+from seatrial.results.store.tables import Filters, TrialRow
 from seatrial.show.web.nodes import (
     NodeBlock,
     NodeFigures,
@@ -37,7 +43,41 @@ from seatrial.show.web.nodes import (
 )
 from seatrial.show.web.page import PageQuery, added_to
 from seatrial.show.web.state.server_state import ServerState
-from seatrial.units import count, show_figure
+from seatrial.units import Better, count, show_figure
+
+
+def machines(state: ServerState, query: PageQuery) -> dict[str, Any]:
+    rehearsed = query.flag("rehearsed")
+    by_name: dict[str, list[TrialRow]] = {}
+    for trial in queries.trials(state.store()):
+        if trial.given:  # nothing of it ran on a machine that is known
+            continue
+        by_name.setdefault(trial.machine, []).append(trial)
+    rows = [_machine_row(name, trials, rehearsed) for name, trials in by_name.items()]
+    return {"machines": sorted(rows, key=lambda row: (row["rehearsed"], -row["last"]))}
+
+
+def _machine_row(name: str, trials: list[TrialRow], rehearsed: bool) -> dict[str, Any]:
+    """Return a machine. Rehearsals count if asked for, or if there is nothing else."""
+    rehearsals = sum(trial.rehearsed for trial in trials)
+    counted = trials
+    if not rehearsed and rehearsals < len(trials):
+        counted = [trial for trial in trials if not trial.rehearsed]
+    return {
+        "name": name,
+        "trials": len(trials) - rehearsals,
+        "rehearsals": rehearsals,
+        "running": [trial.tag for trial in counted if trial.state == "running"],
+        "passed": sum(trial.passed for trial in counted),
+        "failed": sum(trial.failed for trial in counted),
+        "going": sum(trial.running for trial in counted),
+        "last": max(trial.last or trial.created for trial in counted),
+        "latest": counted[0].tag,
+        "rehearsed": any(trial.rehearsed for trial in counted),
+    }
+
+
+# ---- machine -------------------------------------------------------------------------------------
 
 SHOWS = ("state", "runs", "failures", "metric", "z")
 OF_FIGURES = ("metric", "z")  # what shows a metric
@@ -69,9 +109,6 @@ class NodeRow(Struct, frozen=True, kw_only=True, rename={"reason": "why"}):
     judged: str
 
 
-MARKS = node_map.MARKS  # for the legend
-
-
 def standing(blocks: Sequence[NodeBlock]) -> list[tuple[str, list[tuple[int, str]]]]:
     """Return titles, each with the number and the own title of its blocks."""
     by_title: dict[str, list[tuple[int, str]]] = {}
@@ -84,7 +121,7 @@ def standing(blocks: Sequence[NodeBlock]) -> list[tuple[str, list[tuple[int, str
 def picture(data: dict[str, Any], number: int) -> Any:
     """Return a block as SVG."""
     block = data["blocks"][number]
-    return node_map.picture(block, number, data["shading"], data["marks"], data["names"])
+    return map_of(block, number, data["shading"], data["marks"], data["names"])
 
 
 def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
@@ -193,16 +230,16 @@ def _shading(
     show: str, rows: Sequence[NodeRow], words: Sequence[str], figures: NodeFigures
 ) -> Shading:
     if show == "state":
-        return node_map.by_state(words)
+        return by_state(words)
     if show == "runs":
-        return node_map.by_count([row.runs for row in rows], "many")
+        return by_count([row.runs for row in rows], "many")
     if show == "failures":
-        return node_map.by_count([row.failed for row in rows], "wrong")
+        return by_count([row.failed for row in rows], "wrong")
     if not np.isfinite(figures.values).any():
-        return Shading([node_map.NONE] * len(words), [])
+        return Shading([NONE] * len(words), [])
     if show == "z":
-        return node_map.by_deviation(figures.z, figures.survey.bound)
-    return node_map.by_value(figures.values, figures.of.better, figures.of.unit)
+        return by_deviation(figures.z, figures.survey.bound)
+    return by_value(figures.values, figures.of.better, figures.of.unit)
 
 
 def _told(rows: Sequence[NodeRow], words: Sequence[str], figures: NodeFigures | None) -> list[str]:
@@ -287,3 +324,170 @@ def accused_of(view: View) -> tuple[Suspects | None, SlowPlaces | None, int]:
     judged = view.state.studies.latest(("suspects", view.key), version, judge)
     accused, places = judged or (None, None)
     return accused, places, since
+
+
+# ---- map of nodes --------------------------------------------------------------------------------
+#
+# A coloured square for each node, at its place.
+#
+#     shading = by_state(states)       # a level for each node, and what each level means
+#     map_of(block, number, shading, marks, names)     # SVG: a path for each colour
+#
+# A path holds all squares of a colour, so that ten thousand nodes are a few kilobytes. The legend
+# gives the numbers of each colour; the worst nodes carry a mark. Warm colours are worse, cool ones
+# better.
+
+
+CELL = 10
+SIDE = 9
+STEPS = 7
+_SIZES = ((128, 3.0), (512, 2.4), (2500, 1.8), (math.inf, 1.3))
+NONE = -1  # the level of a node without a value
+
+# The shapes of marks, from the corner of their square.
+_DIAMOND = "m4.5 1.5 3 3-3 3-3-3z"
+MARKS = {
+    "suspect": _DIAMOND,
+    "defective": _DIAMOND,
+    "most": _DIAMOND,
+    "down": "m2 2 5 5m0-5-5 5",
+    "excluded": "m2 7 5-5",
+}
+
+
+class Shade(Struct, frozen=True):
+    """A colour: the class of its squares, its meaning, and the number of nodes that have it."""
+
+    name: str
+    means: str
+    count: int = 0
+
+
+class Shading(Struct, frozen=True):
+    """The level of each node: a place in ``shades``, or NONE."""
+
+    levels: list[int]
+    shades: list[Shade]
+
+
+def by_state(words: Sequence[str]) -> Shading:
+    """Return colours for the states of nodes."""
+    known = ("up", "running", "unused", "excluded", "down")
+    means = ("up", "running a run", "up, no run chosen", "excluded", "down")
+    levels = [known.index(word) for word in words]
+    return _counted(levels, [f"is-{word}" for word in known], means)
+
+
+def by_count(counts: Sequence[int], prefix: str) -> Shading:
+    """Return colours for counts: one for 0, then equal steps to the greatest."""
+    greatest = max(counts, default=0)
+    width = max(1, math.ceil(greatest / (STEPS - 1)))
+    steps = math.ceil(greatest / width)
+    levels = [math.ceil(count / width) for count in counts]
+    means = ["none"]
+    for step in range(steps):
+        low, high = step * width + 1, min((step + 1) * width, greatest)
+        means.append(str(low) if low == high else f"{low:,} to {high:,}")
+    first = STEPS - steps  # few steps are told apart better when they are far apart
+    names = [f"{prefix}-0", *(f"{prefix}-{min(STEPS, s + 1 + first // 2)}" for s in range(steps))]
+    return _counted(levels, names, means)
+
+
+def by_value(values: Floats, better: Better, unit: str) -> Shading:
+    """Return colours for values, from the worst to the best in equal steps between the 1st and the
+    99th percentile."""
+    known = values[np.isfinite(values)]
+    low, high = (float(end) for end in np.percentile(known, (1, 99)))
+    if high <= low:
+        low, high = float(known.min()), float(known.max())
+    if high <= low:
+        levels = np.where(np.isfinite(values), 0, NONE)
+        return _counted(levels.tolist(), [f"toward-{STEPS // 2}"], [show_figure(low, unit)])
+    edges = np.linspace(low, high, STEPS + 1)
+    levels = np.where(np.isfinite(values), np.searchsorted(edges[1:-1], values), NONE)
+    if better == "lower":
+        levels = np.where(levels >= 0, STEPS - 1 - levels, NONE)
+        edges = edges[::-1]
+    sign = ("below", "above") if better == "higher" else ("above", "below")
+    shown = [show_figure(edge, unit) for edge in edges.tolist()]
+    means = [f"{a} to {b}" for a, b in pairwise(shown[1:-1])]
+    means = [f"{sign[0]} {shown[1]}", *means, f"{sign[1]} {shown[-2]}"]
+    return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
+
+
+def by_deviation(z: Floats, bound: float | None) -> Shading:
+    """Return colours for deviations; those beyond ``bound`` are defective."""
+    limit = max(2.1, bound or 4.0)
+    edges = np.array([-limit, -2, -1, 1, 2, limit])
+    levels = np.where(np.isfinite(z), np.searchsorted(edges, z), NONE)
+    worse, better = f"{limit:.1f} or more worse", f"{limit:.1f} or more better"
+    means = [worse, f"2 to {limit:.1f} worse", "1 to 2 worse", "within 1"]
+    means += ["1 to 2 better", f"2 to {limit:.1f} better", better]
+    return _counted(levels.tolist(), [f"toward-{step}" for step in range(STEPS)], means)
+
+
+def _counted(levels: list[int], names: Sequence[str], means: Sequence[str]) -> Shading:
+    counts = Counter(levels)
+    shades = [
+        Shade(name, meaning, counts[level])
+        for level, (name, meaning) in enumerate(zip(names, means, strict=True))
+    ]
+    if counts[NONE]:
+        shades.append(Shade("is-unknown", "nothing known", counts[NONE]))
+    return Shading(levels, shades)
+
+
+def map_of(
+    block: NodeBlock,
+    number: int,
+    shading: Shading,
+    marks: Mapping[str, Sequence[int]],
+    names: Sequence[str],
+) -> Markup:
+    """Return a block as SVG; ``marks`` are the places of each kind of mark. Fewer nodes are drawn
+    larger; the rows of a plain grid are labelled with their first node."""
+    at = {
+        place: f"M{i % block.columns * CELL} {i // block.columns * CELL}"
+        for i, place in enumerate(block.places)
+    }
+    parts = [*_squares(at, shading), *_drawn_marks(at, marks)]
+    firsts = [] if block.titles else [names[place] for place in block.places[:: block.columns]]
+    left = 0
+    if len(firsts) > 1:
+        left = round(3.8 * max(map(len, firsts))) + 3
+        parts += [
+            Markup('<text x="-3" y="{}" text-anchor="end">{}</text>').format(row * CELL + 7, name)
+            for row, name in enumerate(firsts)
+        ]
+    rows = -(-len(block.places) // block.columns)
+    width, height = left + block.columns * CELL - 1, rows * CELL - 1
+    scale = next(size for max_nodes, size in _SIZES if len(names) <= max_nodes)
+    return Markup(
+        '<svg class="nodes" data-block="{number}" viewBox="{left} -0.5 {across} {down}"'
+        ' width="{width}" height="{height}" aria-hidden="true">{parts}</svg>'
+    ).format(
+        number=number,
+        left=-left - 0.5,
+        across=width + 1,
+        down=height + 1,
+        width=round(width * scale),
+        height=round(height * scale),
+        parts=Markup("").join(parts),
+    )
+
+
+def _squares(at: Mapping[int, str], shading: Shading) -> Iterator[Markup]:
+    """Yield a path with all squares of a colour, for each colour."""
+    squares: dict[int, list[str]] = {}
+    for place, start in at.items():
+        squares.setdefault(shading.levels[place], []).append(f"{start}h{SIDE}v{SIDE}h-{SIDE}z")
+    for level, paths in sorted(squares.items()):
+        name = shading.shades[level].name if level >= 0 else "is-unknown"
+        yield Markup('<path class="{}" d="{}"/>').format(name, "".join(paths))
+
+
+def _drawn_marks(at: Mapping[int, str], marks: Mapping[str, Sequence[int]]) -> Iterator[Markup]:
+    for kind, shape in MARKS.items():
+        path = "".join(at[place] + shape for place in marks.get(kind, ()) if place in at)
+        if path:
+            yield Markup('<path class="mark {}" d="{}"/>').format(kind, path)
