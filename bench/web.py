@@ -42,7 +42,7 @@ from seatrial.journal.journal import Journal
 from seatrial.results.store.ingest import synced
 from seatrial.show.web.page import PageQuery, data_of
 from seatrial.show.web.render import as_json
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 
 STARTS = 9
 ROUNDS = 7

@@ -239,7 +239,7 @@ def test_the_study_is_a_command_and_a_page(site: Site) -> None:
         "from pathlib import Path\n"
         "from starlette.testclient import TestClient\n"
         "from seatrial.show.web.serve import create_app\n"
-        "from seatrial.show.web.state.server_state import ServerState\n"
+        "from seatrial.show.web.server_state import ServerState\n"
         "state = ServerState(Path('trials'), Path('trials/store.sqlite'))\n"
         "with TestClient(create_app(state), base_url='http://127.0.0.1') as client:\n"
         "    while 'being judged' in (page := client.get('/fleet?test=ship').text):\n"

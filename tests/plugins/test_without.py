@@ -70,7 +70,7 @@ for line, codes in {COMMANDS!r}.items():
 
 from starlette.testclient import TestClient
 from seatrial.show.web.serve import create_app
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 state = ServerState(Path("trials"), Path("trials/store.sqlite"))
 with TestClient(create_app(state), base_url="http://127.0.0.1") as client:
     run = client.get("/runs.json").json()["runs"][0]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.report import period_of
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from tests.programs import Workplace, until
 from tests.show.web import frost
 from tests.show.web.served import Served, chromium, open_page

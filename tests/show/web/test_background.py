@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from seatrial.show.web.state.caches import (
+from seatrial.show.web.caches import (
     MAX_STUCK,
     BackgroundCompute,
     ComputedResult,
@@ -37,7 +37,7 @@ def test_what_takes_long_is_not_waited_for_and_told_when_it_is_there() -> None:
 
 
 def test_what_is_quick_is_made_for_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_QUICK_S", LONG_S)
     background, slots = BackgroundCompute(lambda: None), ResultSlots()
     made: list[int] = []
 
@@ -53,8 +53,8 @@ def test_what_is_quick_is_made_for_each_version(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_quick_is_waited_for_longer_than_what_was_never_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_QUICK_S", LONG_S)
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_FIRST_WAIT_S", 0.001)
     background, slots, go_on = BackgroundCompute(lambda: None), ResultSlots(), threading.Event()
     assert background.latest(slots, "x", 1, lambda: go_on.wait(LONG_S)) is None
     go_on.set()
@@ -87,7 +87,7 @@ def test_an_order_that_comes_while_an_older_is_made_is_made_after_it() -> None:
 def test_what_cannot_be_made_says_why_each_time_and_can_be_made_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_QUICK_S", LONG_S)
     background, slots = BackgroundCompute(lambda: None), ResultSlots()
 
     def broken() -> None:

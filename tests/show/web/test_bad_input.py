@@ -24,7 +24,7 @@ from tests.results.store.trials import a_trial
 from .lists import STREAMS, make_site, weekly
 from .served import Served
 
-QUICKLY = {"show.web.state.server_state.WAIT_S": 0.3}
+QUICKLY = {"show.web.server_state.WAIT_S": 0.3}
 PAGES = ("/", "/runs", "/failures", "/runs/weekly/broken1", "/runs.json")
 
 
@@ -176,7 +176,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     from seatrial.show.web.page import PageQuery
     from seatrial.show.web.pages import run, runs
     from seatrial.show.web.render import as_json
-    from seatrial.show.web.state.server_state import ServerState
+    from seatrial.show.web.server_state import ServerState
 
     pages: list[tuple[Any, dict[str, str], str]] = [
         (runs.data, {}, query)

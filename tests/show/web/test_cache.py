@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.show.web.state import caches
-from seatrial.show.web.state.caches import ITEM_BYTES, LruCache, array_bytes
+from seatrial.show.web import caches
+from seatrial.show.web.caches import ITEM_BYTES, LruCache, array_bytes
 
 KEYS = st.integers(0, 6)
 STEPS = st.lists(

@@ -139,7 +139,7 @@ def test_a_file_system_that_hangs_holds_no_page_up(
 
     from seatrial.results.store.ingest import synced
     from seatrial.show.web.page import PageQuery
-    from seatrial.show.web.state.server_state import ServerState
+    from seatrial.show.web.server_state import ServerState
 
     weekly(tmp_path / "trials")
     synced(tmp_path / "s.sqlite", tmp_path / "trials").close()

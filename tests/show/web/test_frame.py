@@ -82,9 +82,7 @@ def test_a_clock_goes_on_while_the_page_is_live(browser: Browser, harbour: Serve
 
 def test_a_page_of_what_failed_says_it_once(tmp_path: Path) -> None:
     make_site(tmp_path / "trials")
-    with Served(
-        tmp_path / "trials", constants={"show.web.state.server_state.WAIT_S": 0.3}
-    ) as served:
+    with Served(tmp_path / "trials", constants={"show.web.server_state.WAIT_S": 0.3}) as served:
         until(lambda: served.json("/runs")["total"] > 0, "the journals to be read")
         for file in (tmp_path / "trials").glob("store.sqlite*"):
             file.unlink()

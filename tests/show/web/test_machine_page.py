@@ -29,7 +29,7 @@ from seatrial.show.web import nodes as node_figures
 from seatrial.show.web.nodes import RunFigures, View, blocks_of, judged, view_of
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.pages import machine, node
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from tests.programs import until
 from tests.results.figures import TRIAD, Measuring
 from tests.results.store.trials import NOON, SECOND, a_case

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.show.web.state.document_cache import MAX_STUDIES, MAX_WAITING, StudyAnswer, StudyCache
+from seatrial.show.web.server_state import MAX_STUDIES, MAX_WAITING, StudyAnswer, StudyCache
 from tests.programs import LONG_S, until
 
 
 @pytest.fixture
 def studies(monkeypatch: pytest.MonkeyPatch) -> Iterator[StudyCache]:
     """A cache that waits for what it makes, whatever this machine does."""
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_QUICK_S", LONG_S)
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_FIRST_WAIT_S", LONG_S)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_QUICK_S", LONG_S)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_FIRST_WAIT_S", LONG_S)
     opened = StudyCache(lambda: None)
     yield opened
     opened.close()
@@ -52,7 +52,7 @@ def test_a_refusal_is_raised_again(studies: StudyCache) -> None:
 def test_too_many_that_wait_are_not_begun(
     studies: StudyCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.show.web.state.caches.MAX_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("seatrial.show.web.caches.MAX_FIRST_WAIT_S", 0.0)
     gate = threading.Event()
 
     def wait() -> str:

@@ -16,10 +16,9 @@ from seatrial.results.criteria.mix import Overall
 from seatrial.results.status import status
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.utilisation import USES, in_flight, timeline_of
-from seatrial.show.web.state import trial_cache
-from seatrial.show.web.state.caches import BackgroundCompute
-from seatrial.show.web.state.trial_cache import JudgedTrial, TailedTrial, TrialCache
-from seatrial.show.web.state.trial_fold import TrialFold
+from seatrial.show.web import trial_cache
+from seatrial.show.web.caches import BackgroundCompute
+from seatrial.show.web.trial_cache import JudgedTrial, TailedTrial, TrialCache, TrialFold
 from seatrial.units import SECOND_NS
 from tests.plugins.rehearsal.stage import Played
 from tests.programs import LONG_S, until

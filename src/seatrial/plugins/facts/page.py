@@ -17,7 +17,7 @@ from seatrial.plugins.facts.rates import with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
 from seatrial.results.fact_sources import told_lately
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 
 MAX_ROWS = 300
 

@@ -13,7 +13,7 @@ from seatrial.plugins.network.matrices import broken_groups, slow_groups
 from seatrial.results.store import queries
 from seatrial.results.store.tables import RunRow
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 
 MAX_FINDINGS = 200  # of a kind that are listed
 NEAR = 32  # ranks that are shown around a finding

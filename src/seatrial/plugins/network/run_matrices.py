@@ -31,10 +31,10 @@ from seatrial.plugins.network.matrices import Matrix, MatrixJudgement
 from seatrial.results.store import nodes
 from seatrial.results.store.queries import trial_of, trials
 from seatrial.results.store.tables import RunRow
+from seatrial.show.web.caches import LruCache
 from seatrial.show.web.nodes import View
 from seatrial.show.web.output import head
-from seatrial.show.web.state.caches import LruCache
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import show_bytes
 
 Levels = NDArray[np.uint8]

@@ -13,7 +13,7 @@ from seatrial.results.store.tables import RunRow
 from seatrial.show.draw import maps
 from seatrial.show.formatting import NARROW, WIDE
 from seatrial.show.web.output import head
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import show_bytes
 
 MAX_READ = 64 << 20

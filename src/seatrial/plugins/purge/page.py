@@ -12,7 +12,7 @@ from seatrial.plugins.purge.pages import Asked, plans_page, show_page
 from seatrial.plugins.purge.plan_file import open_plan, plans_folder
 from seatrial.show.page import Page
 from seatrial.show.web.page import BadQuery, PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
 
 _BY = ("kind", "class", "age", "root")

@@ -35,7 +35,7 @@ from seatrial.show.draw.maps import AmountScale, colour
 from seatrial.show.draw.svg import LINE, WIDTH, cut, hover, picture, rect, words
 from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table, Text
 from seatrial.show.web.nodes import View
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import SECOND_NS, count, moment_of
 
 MAX_ROWS = 200  # of a table

@@ -30,7 +30,7 @@ from seatrial.results import notes
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Column, Link, Page, Section, Table
 from seatrial.show.web.page import BadQuery, PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
 from seatrial.units import SECOND_NS, seconds
 

@@ -24,7 +24,7 @@ from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, GapRow, RunRow
 from seatrial.results.store.upserts import gaps
 from seatrial.show.web.page import BadQuery, PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field
 
 MAX_ROW = 1 << 53

@@ -37,7 +37,7 @@ from seatrial.results.store.queries import MEASURED, NO_OUTCOME
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import NO_DIRECTION, SECOND_NS, Better, better_of
 
 RECORDS_TRIED = 5

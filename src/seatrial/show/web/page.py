@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError, suggest
 from seatrial.hooks import WebPage, load, provided
-from seatrial.show.web.state.caches import LruCache
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.caches import LruCache
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import moment_of, share_of
 
 # ---- query ---------------------------------------------------------------------------------------

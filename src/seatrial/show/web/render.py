@@ -31,7 +31,7 @@ from seatrial.show.html import page_html, table_html
 from seatrial.show.web import output
 from seatrial.show.web.page import PageData, PageQuery
 from seatrial.show.web.routes import additions_to, areas, has_page, pages
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import StudyView
 
 FOLDER = Path(str(files("seatrial.show.web")))

@@ -1,5 +1,5 @@
-"""Every page of the core, in one table, and those of plug-ins. Each of the core has a module in
-``pages/``, and a template of the same name or ``study.html``."""
+"""Every page of the core, in one table, and those of plug-ins. Each of the core has a function in
+``pages/``, and a template of its own or ``study.html``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from seatrial.hooks import WebPage, provided
-from seatrial.show.web.study_page import page_of
+from seatrial.show.web.study_view import page_of
 
 # The navigation: the area of pages, its title, its address.
 _AREAS = (

@@ -53,7 +53,7 @@ from seatrial.show.web.render import (
     sign_in_page,
 )
 from seatrial.show.web.routes import pages
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.watches import JournalWatch, watch_drivers
 
 TOKEN_BYTES = 24

@@ -1,7 +1,7 @@
 """A study as a page of the server: its form, whether it is judged yet, and the answer.
 
-A module of ``pages/`` that answers with a ``StudyView`` needs no template of its own: it has the
-answer as a ``show.page.Page``, which the command prints.
+A page's function that answers with a ``StudyView`` needs no template of its own: it has the answer
+as a ``show.page.Page``, which the command prints. Each study of a plug-in is such a page.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.hooks import Study, WebPage, load, provided
+from seatrial.results.store import queries
 from seatrial.show.page import Link, Page
-from seatrial.show.web.state.document_cache import StudyAnswer
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.server_state import ServerState, StudyAnswer, news_of_plugins
 
 SHOWN = 24  # series, cases on a page
 MAX_NAMED = 400  # values that a field suggests
@@ -98,3 +101,43 @@ class PagePart:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.record = page.records()
+
+
+# ---- studies of plug-ins -------------------------------------------------------------------------
+
+
+def page_of(study: Study) -> WebPage:
+    """Return the page of a study that a plug-in brings."""
+    data = f"{__name__}:study_data"
+    return WebPage(
+        f"/{study.name}", study.name, data, "study.html", study.title, rows="lines", form=True
+    )
+
+
+def study_data(state: ServerState, query: PageQuery) -> StudyView:
+    """Ask the study whose page it is; it is judged beside the server's requests."""
+    name = query.address.rpartition("/")[2]
+    (study,) = (one for one in provided("seatrial_studies") if one.name == name)
+    fields = [
+        Field(
+            option.name.replace("_", " "),
+            option.name,
+            option.default,
+            choices=option.choices,
+            box=option.flag,
+        )
+        for option in study.options
+    ]
+    options = {option.name: query.text(option.name) or option.default for option in study.options}
+    store = state.store()
+    version = (
+        *((trial.row, trial.last, trial.passed) for trial in queries.trials(store)),
+        *(tuple(map(tuple, store.rows(sql))) for sql in news_of_plugins()),
+    )
+
+    def judged() -> Page:
+        page: Page = load(study.run)(state.store(), **options)
+        return page
+
+    answer = state.studies.answer((study.name, *options.values()), version, judged)
+    return StudyView(title=study.title, fields=fields).answered(answer)

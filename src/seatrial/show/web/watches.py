@@ -27,7 +27,7 @@ from seatrial.files import opened_folder
 from seatrial.log import logger
 from seatrial.show.web.nodes import read_ahead
 from seatrial.show.web.page import Overloaded
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 
 _log = logger(__name__)
 

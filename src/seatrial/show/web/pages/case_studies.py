@@ -40,7 +40,7 @@ from seatrial.show.web.filters import (
     suggested_trials,
 )
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView, choices_of
 
 TABLES = 8  # on a page

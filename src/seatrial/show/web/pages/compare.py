@@ -34,7 +34,7 @@ from seatrial.show.web.filters import (
     suggested_trials,
 )
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView
 
 ASKS = "Name two sides: two trials, two toolchains of one, two spans of time."

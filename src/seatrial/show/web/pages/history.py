@@ -35,7 +35,7 @@ from seatrial.show.page import Page
 from seatrial.show.records import records_page
 from seatrial.show.web.filters import names_rehearsal
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView, choices_of
 
 POINTS = 50  # rows of the table of figures

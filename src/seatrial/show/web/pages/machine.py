@@ -42,7 +42,7 @@ from seatrial.show.web.nodes import (
     view_of,
 )
 from seatrial.show.web.page import PageQuery, added_to
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import Better, count, show_figure
 
 

@@ -31,7 +31,7 @@ from seatrial.show.web.nodes import (
 )
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.pages.machine import accused_of, machine_states
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import SECOND_NS
 
 RUNS = 50

@@ -35,6 +35,7 @@ from seatrial.results.store.tables import (
 )
 from seatrial.results.store.upserts import gaps
 from seatrial.show.breakdowns import parts_page as parts_page
+from seatrial.show.web.caches import in_time
 from seatrial.show.web.filters import MAX_GAPS
 from seatrial.show.web.output import (
     BUILD_LOG,
@@ -46,8 +47,7 @@ from seatrial.show.web.output import (
     search_of,
 )
 from seatrial.show.web.page import PageQuery, added_to
-from seatrial.show.web.state.caches import in_time
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 from seatrial.units import SECOND_NS
 
 MAX_SCRIPT = 128 << 10

@@ -13,11 +13,11 @@ from seatrial.results.store import pagination, queries
 from seatrial.results.store.pagination import BY_VERDICT, ORDERS, End, builds_under_way
 from seatrial.results.store.queries import excluded_runs
 from seatrial.results.store.tables import RUNS_ON_PAGE, Column, RunRow, listed_columns
+from seatrial.show.web.caches import in_time
 from seatrial.show.web.filters import ListFrame, filters_of, page_of
 from seatrial.show.web.output import FilePiece, lines_of, tail
 from seatrial.show.web.page import BadQuery, PageQuery
-from seatrial.show.web.state.caches import in_time
-from seatrial.show.web.state.server_state import ServerState
+from seatrial.show.web.server_state import ServerState
 
 SHOWN = 100
 MAX_SHOWN = 2000

@@ -34,14 +34,13 @@ from seatrial.show.formatting import trial_address
 from seatrial.show.page import Link, Page, Section, Text
 from seatrial.show.tune import tuning_page
 from seatrial.show.variability import CLASSES
+from seatrial.show.web.caches import MIN_IDLE_FACTOR
 from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.pages.trials import classes_of, facts_of, records_of_plan, variability_of
-from seatrial.show.web.state.caches import MIN_IDLE_FACTOR
-from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import GAUGE, Steps, TailedTrial
-from seatrial.show.web.state.trial_fold import TrialFold
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import Field, StudyView, choices_of
+from seatrial.show.web.trial_cache import GAUGE, Steps, TailedTrial, TrialFold
 from seatrial.units import SECOND_NS, count, listed
 
 MAX_GAPS = 20

@@ -48,9 +48,9 @@ from seatrial.results.variability import variability
 from seatrial.show.page import Page, Section
 from seatrial.show.variability import variability_page
 from seatrial.show.web.page import PageQuery
-from seatrial.show.web.state.server_state import ServerState
-from seatrial.show.web.state.trial_cache import JudgedTrial, TailedTrial
+from seatrial.show.web.server_state import ServerState
 from seatrial.show.web.study_view import PagePart
+from seatrial.show.web.trial_cache import JudgedTrial, TailedTrial
 from seatrial.units import SECOND_NS
 
 LATELY = 12
