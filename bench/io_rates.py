@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 
 from bench.measuring import ROOT, SEATRIAL, Row, ratios, scratch, timed
-from seatrial.execute.space import space_lines
+from seatrial.execute.script import space_lines
 from seatrial.model.test import RunSettings
 
 ROUNDS = 7

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.measuring import ROOT, Row, scratch, timed
-from seatrial.execute.ranks import START, prepare_pattern
+from seatrial.execute.wrappers import PATTERN_START, prepare_pattern
 from seatrial.model.suite import recorded
 from seatrial.model.test import RunSpec, Test
 from seatrial.plugins.orders.patterns import parsed_record
@@ -125,7 +125,7 @@ def _turns(folder: Path, command: Sequence[str], pattern: str) -> list[tuple[flo
     """Figures of runs recorded and bare, in turns, each first in half of the rounds. The program
     is the first word of the command that is a path of this folder, or `lmp`."""
     at = next(i for i, word in enumerate(command) if word.startswith("./") or word == "lmp")
-    start = [*command[:at], f"./{START}", *command[at:]]
+    start = [*command[:at], f"./{PATTERN_START}", *command[at:]]
 
     def figure(words: Sequence[str]) -> float:
         output = timed(words, folder, _environment()).output

@@ -1,6 +1,6 @@
 """Sweeps: how often is the best of a planted surface found, and by how much of the grid?
 
-Surfaces of five kinds (``seatrial.execute.sweep_odds``) on three grids of 500 to 960 points:
+Surfaces of five kinds (``seatrial.execute.tuning_odds``) on three grids of 500 to 960 points:
 nodes, tasks, api, files, transfer, stripes. A run has noise of 2 to 10 %; blocks of runs differ by
 3 %, and one run in twenty is disturbed. Each method has a quarter of the grid as runs, repeats
 included, and is right if the true figure of the point that it names is within 3 % of the true best.
@@ -23,8 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.measuring import Row
-from seatrial.execute.sweep_odds import PLANTED_SURFACES, planted_surface, run_sweep
-from seatrial.execute.tuning_odds import TunedWorld, run_race
+from seatrial.execute.tuning_odds import (
+    PLANTED_SURFACES,
+    TunedWorld,
+    planted_surface,
+    run_race,
+    run_sweep,
+)
 from seatrial.model.policy import RaceRules, Search
 
 SEEDS, FEW_SEEDS, FIRST_SEED = 40, 10, 5000

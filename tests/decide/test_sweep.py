@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.decide.sweep import Sweep
-from seatrial.execute.sweep_odds import PLANTED_SURFACES, planted_surface, run_sweep
-from seatrial.execute.tuning_odds import TunedWorld
+from seatrial.execute.tuning_odds import PLANTED_SURFACES, TunedWorld, planted_surface, run_sweep
 from seatrial.model.policy import RaceRules
 
 ORDERED = [True, True, False]

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.execute.binding import RANKFILE
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of
-from seatrial.execute.launchers import launch_of
+from seatrial.execute.launchers import RANKFILE, launch_of
 from seatrial.model.machine import Launcher, Machine, NodeGroup
 from seatrial.model.node_layout import spans
 from seatrial.model.schedulers import Slurm

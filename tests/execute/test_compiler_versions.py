@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute.compilers import tools_named
+from seatrial.execute.toolchains import tools_named
 from seatrial.journal.events import BuildEnded
 from tests.programs import Done, Workplace
 

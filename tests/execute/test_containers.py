@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.execute.containers import start_script
 from seatrial.execute.detect import detect
+from seatrial.execute.wrappers import start_script
 from seatrial.journal.events import RunJudged
 from seatrial.model.machine import ContainerRuntime
 from tests.programs import Workplace

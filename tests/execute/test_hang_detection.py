@@ -21,9 +21,9 @@ from seatrial.execute.background import Tasks
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.driver import Driver
 from seatrial.execute.hangs import HangDetector, OutputState
-from seatrial.execute.placement import PlacementTarget
 from seatrial.execute.protocol import JobEnd
 from seatrial.execute.run_collector import Collected
+from seatrial.execute.runs import PlacementTarget
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
 from seatrial.model.codes import LOST

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute import hung_processes
-from seatrial.execute.hung_processes import MAX_BYTES, in_order, waits_in, write
+from seatrial.execute import hangs
+from seatrial.execute.hangs import MAX_WAITS_BYTES, nodes_in_order, waits_in, write_waits
 from seatrial.model.parameters import HUNG_FILE
 from tests.waiting import until
 
@@ -26,7 +26,7 @@ srun: a line without a label
 
 
 def test_the_lines_of_nodes_are_put_in_order() -> None:
-    assert in_order(LABELLED).splitlines() == [
+    assert nodes_in_order(LABELLED).splitlines() == [
         "n001: 11 pw.x in futex_wait_queue",
         "n001: 1 pw.x running",
         "n001: 2 bash in do_wait",
@@ -35,13 +35,13 @@ def test_the_lines_of_nodes_are_put_in_order() -> None:
         "== n001 process 5: pw.x in futex_wait_queue",
         "== n002 process 7: pw.x in futex_wait_queue",
     ]
-    assert in_order("srun: error: no such job\n") == ""
+    assert nodes_in_order("srun: error: no such job\n") == ""
 
 
 def test_a_verdict_adds_up_the_nodes_and_leaves_out_the_shells(tmp_path: Path) -> None:
-    write(tmp_path, in_order(LABELLED))
+    write_waits(tmp_path, nodes_in_order(LABELLED))
     assert waits_in(tmp_path) == "23 pw.x in futex_wait_queue, 1 pw.x running"
-    write(tmp_path, "n001: 2 bash in do_wait\n\nn001: 9 x running\n")
+    write_waits(tmp_path, "n001: 2 bash in do_wait\n\nn001: 9 x running\n")
     assert waits_in(tmp_path) == "2 bash in do_wait"
 
 
@@ -50,11 +50,11 @@ def test_the_file_is_bounded_and_no_link_is_followed(tmp_path: Path) -> None:
     other.write_text("mine")
     (tmp_path / HUNG_FILE).symlink_to(other)
     assert waits_in(tmp_path) == ""
-    write(tmp_path, "")
+    write_waits(tmp_path, "")
     assert (tmp_path / HUNG_FILE).is_symlink(), "nothing was printed"
-    write(tmp_path, "n001: 1 a running\n\n" + "x" * 2 * MAX_BYTES)
+    write_waits(tmp_path, "n001: 1 a running\n\n" + "x" * 2 * MAX_WAITS_BYTES)
     assert other.read_text() == "mine"
-    assert (tmp_path / HUNG_FILE).stat().st_size == MAX_BYTES
+    assert (tmp_path / HUNG_FILE).stat().st_size == MAX_WAITS_BYTES
     assert waits_in(tmp_path) == "1 a running"
 
 
@@ -71,7 +71,7 @@ def test_processes_are_found_by_the_run_and_its_shells_by_their_directory(
     tmp_path: Path, name: str
 ) -> None:
     script = tmp_path / "hung.sh"
-    script.write_text(hung_processes.hung_script())
+    script.write_text(hangs.hung_script())
     (tmp_path / name).write_text(
         "SEATRIAL_RUN=r1 sleep 986.25 &\nSEATRIAL_RUN=r10 sleep 986.5 &\nwait"
     )

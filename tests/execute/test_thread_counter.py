@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute.ranks import COUNTER_FOLDER, collect
+from seatrial.execute.wrappers import COUNTER_FOLDER, collect_thread_counts
 from seatrial.model import proving
 from tests.plugins.guard import programs_to_judge as programs
 
@@ -153,14 +153,14 @@ def test_of_each_rank_the_program_with_most_threads_counts(tmp_path: Path) -> No
         "rank 0 threads 6 mpi 1 program app\nrank 0 threads 9 mpi 0 program tool\ndamaged\n"
     )
     (tmp_path / COUNTER_FOLDER / "n2").write_text("rank 1 threads 1 mpi 0 program bash\n")
-    collect(tmp_path)
+    collect_thread_counts(tmp_path)
     assert (tmp_path / "job.threads.txt").read_text() == "rank 0 threads 6 mpi 1 program app\n"
     (tmp_path / COUNTER_FOLDER / "n1").unlink()
     os.mkfifo(tmp_path / COUNTER_FOLDER / "n1")
     with pytest.raises(OSError, match="FIFO"):
-        collect(tmp_path)
+        collect_thread_counts(tmp_path)
 
 
 def test_without_lines_there_is_an_empty_file(tmp_path: Path) -> None:
-    collect(tmp_path)
+    collect_thread_counts(tmp_path)
     assert (tmp_path / "job.threads.txt").read_text() == ""

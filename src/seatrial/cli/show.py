@@ -15,7 +15,7 @@ from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import TrialError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import kept_files
-from seatrial.execute.compilers import PACKAGES, read_found, versions_of
+from seatrial.execute.toolchains import PACKAGES, read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.judge.derived import Whole
@@ -220,7 +220,7 @@ def _found_by_build(trial: TrialRow, case: CaseRow) -> dict[str, str]:
     """Return what the build of a case found."""
     if not case.build:
         return {}
-    return read_found(TrialFolder(Path(trial.path)).builds / case.build)
+    return read_compiler_facts(TrialFolder(Path(trial.path)).builds / case.build)
 
 
 def _package(built: Mapping[str, str]) -> str:

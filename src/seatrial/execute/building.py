@@ -16,11 +16,11 @@ from seatrial.execute import builds as build_files
 from seatrial.execute.background import Tasks
 from seatrial.execute.batch.scheduler_client import PREFIX
 from seatrial.execute.builds import BuildResult, build
-from seatrial.execute.compilers import read_found
 from seatrial.execute.directory import job_events
 from seatrial.execute.environment import write_script
 from seatrial.execute.ledger import Ledger
 from seatrial.execute.protocol import Update
+from seatrial.execute.toolchains import read_compiler_facts
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import make_folder
 from seatrial.journal.events import BuildEnded, BuildStarted
@@ -101,7 +101,7 @@ class Building:
             return await build(directory, test, case, machine)
 
         if not self._shared or (test.build is not None and test.build.of_others):
-            return shared_builds.BuildOutcome(await make(folder), read_found(folder))
+            return shared_builds.BuildOutcome(await make(folder), read_compiler_facts(folder))
         return await self._shared.build(folder, test, case, make)
 
     def receive(self, update: Update) -> bool:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import shell_word
-from seatrial.execute import compilers
+from seatrial.execute import toolchains
 from seatrial.execute.environment import (
     exports,
     inherited,
@@ -192,8 +192,8 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
     shell = _SHELL.format(
         directory=shell_word(str(directory)),
         environment=environment.rstrip(),
-        compilers="true" if test.build.prebuilt else compilers.versions_script(test.build.script),
-        found=compilers.FILE,
+        compilers="true" if test.build.prebuilt else toolchains.versions_script(test.build.script),
+        found=toolchains.COMPILERS_FILE,
         needed="" if test.build.prebuilt else _compiler_needed(test.build.script, case.toolchain),
         script=SCRIPT,
         result=RESULT,

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from seatrial.escaping import shell_word
-from seatrial.execute.compilers import FILE
 from seatrial.execute.kept_files import sizes_of
+from seatrial.execute.toolchains import COMPILERS_FILE
 from seatrial.files import make_folder, open_descriptor, read_start, replace_file
 from seatrial.judge.reading import OWN_WORDS
 from seatrial.model.build import own_flags, toolchain_of
@@ -335,7 +335,7 @@ def install_lines(build: Build) -> str:
     build; "" if it asks for nothing."""
     if build.spack:
         spec = " ".join(build.spack.split())
-        return _SPACK % {"need": _need("spack"), "spec": spec, "found": FILE}
+        return _SPACK % {"need": _need("spack"), "spec": spec, "found": COMPILERS_FILE}
     if not build.easybuild:
         return ""
     file = Path(build.easybuild)
@@ -344,7 +344,7 @@ def install_lines(build: Build) -> str:
         "file": shell_word(build.easybuild),
         "pattern": "".join(c if c.isalnum() or c in "-_+" else f"[{c}]" for c in file.name),
         "shown": file.name,
-        "found": FILE,
+        "found": COMPILERS_FILE,
     }
 
 

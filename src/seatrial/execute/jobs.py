@@ -25,7 +25,7 @@ from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import NO_EVENTS, JobEvents, job_events
-from seatrial.execute.hung_processes import COLLECT_SECONDS, write
+from seatrial.execute.hangs import COLLECT_SECONDS, write_waits
 from seatrial.execute.kept_files import OF_NOTHING
 from seatrial.execute.ledger import Ledger
 from seatrial.execute.run_collector import Collected, RunCollector, cancellation
@@ -196,7 +196,7 @@ class Jobs:
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(COLLECT_SECONDS):
                 printed = await self._backend.inspect(job, str(self._folder.hung_script))
-                await run_in_thread(lambda: write(job.path, printed), "hung")
+                await run_in_thread(lambda: write_waits(job.path, printed), "hung")
         await self._backend.cancel([run_id])
 
     async def recall(self, run_ids: Sequence[str]) -> None:

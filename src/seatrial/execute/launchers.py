@@ -1,7 +1,10 @@
-"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or
-none."""
+"""The command line that starts the tasks of a case: srun, mpirun, mpiexec, aprun, jsrun or none.
+
+With it, what launchers are told of the cores and the memory of tasks.
+"""
 
 import contextlib
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -12,27 +15,30 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.escaping import shell_word
-from seatrial.execute import binding
-from seatrial.execute.containers import START, has_container
 from seatrial.execute.environment import write_script
 from seatrial.execute.geometry import (
     BIND,
+    Cores,
     RankOrder,
     TaskGeometry,
     expected_hosts,
     geometry_of,
+    has_whole_nodes,
+    in_objects,
     rank_order_of,
 )
-from seatrial.execute.ranks import counter_words, recorder_words
+from seatrial.execute.wrappers import CONTAINER_START, counter_words, has_container, recorder_words
 from seatrial.files import make_folder, replace_file
 from seatrial.hooks import load
 from seatrial.model.launcher_kinds import NONE, launcher_kinds
 from seatrial.model.machine import Launcher, Machine
+from seatrial.model.node_layout import mask, spans
+from seatrial.model.orders import rankmap
 from seatrial.model.parameters import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 from seatrial.model.requirements import reorders
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import has_mpi, launcher_of
-from seatrial.model.test import Case, Test
+from seatrial.model.test import Bind, Case, Test
 
 _FILES_OF_HOSTS = {"openmpi": ["--hostfile", HOSTFILE], "mpich": ["-f", MACHINEFILE]}
 
@@ -61,7 +67,7 @@ class LaunchLine(Struct, frozen=True):
 def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> LaunchLine:
     """Return how the tasks of a case are started, on nodes that were chosen for its run, if any."""
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
-    policy = binding.numa_policy(launcher, case)
+    policy = numa_policy(launcher, case)
     inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
     if launcher.kind == NONE or (launcher.kind == "compat" and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
@@ -74,14 +80,14 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     program = shell_word(launcher.command or usual)
     last = [*_order_words(launcher, order), *policy, *_start_words(launcher, case, order)]
     words = [program, *arguments, *map(shell_word, launcher.options), *last, *inside]
-    before = _before(machine, case, launcher, geometry, order, binding.RANKFILE in arguments)
+    before = _before(machine, case, launcher, geometry, order, RANKFILE in arguments)
     before += agent_in_job(machine, case, launcher)
     before += SHOWN_BY_SLURM if binds_gpus(launcher, case) else ""
     return LaunchLine(" ".join(words), before, _cpus_asked(launcher, geometry))
 
 
 def _order_words(launcher: Launcher, order: RankOrder | None) -> list[str]:
-    return binding.srun_order(launcher, order) if launcher.kind == "srun" else []
+    return srun_order(launcher, order) if launcher.kind == "srun" else []
 
 
 def _start_words(launcher: Launcher, case: Case, order: RankOrder | None) -> list[str]:
@@ -92,12 +98,12 @@ def _start_words(launcher: Launcher, case: Case, order: RankOrder | None) -> lis
 
 def container_words(case: Case) -> list[str]:
     """Return the words that start a program in the container of a case; none if it has none."""
-    return [f"./{START}"] if has_container(case) else []
+    return [f"./{CONTAINER_START}"] if has_container(case) else []
 
 
 def _cpus_asked(launcher: Launcher, geometry: TaskGeometry | None) -> Sequence[Sequence[int]]:
     """Return the CPUs of each slot that the line of a launcher asks for."""
-    if geometry is None or not geometry.layout.numbered or binding.says_binding(launcher):
+    if geometry is None or not geometry.layout.numbered or says_binding(launcher):
         return ()
     takes_cpus = launcher.kind == "srun" or launcher.flavour in ("openmpi", "mpich", "cray")
     return geometry.cpus if takes_cpus else ()
@@ -112,13 +118,13 @@ def _order(
         order = rank_order_of(machine, test, case, nodes)
     except ValueError:
         return None
-    return order._replace(cpus=()) if order and binding.says_binding(launcher) else order
+    return order._replace(cpus=()) if order and says_binding(launcher) else order
 
 
 def mpi_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of an MPI's launcher: the number of tasks, their hosts and their cores."""
     launcher, machine, case, geometry, order = launch
-    placed = binding.mpi(launcher, machine, case, geometry, order)
+    placed = mpi_binding(launcher, machine, case, geometry, order)
     return ["-n", str(case.tasks), *_hosts(machine, launcher, placed, order), *placed]
 
 
@@ -147,13 +153,13 @@ def _before(
 ) -> str:
     """Return the bash that comes before $LAUNCH; ``by_file``: its line names a rankfile."""
     if order is None:
-        return binding.rankfile(machine, case, geometry) if by_file and geometry is not None else ""
+        return rankfile(machine, case, geometry) if by_file and geometry is not None else ""
     check = expected_hosts(order.nodes) if order.nodes else ""
     if reorders(launcher):
         variables = f'MPICH_RANK_REORDER_METHOD=3 MPICH_RANK_REORDER_FILE="$_run/{ORDER_FILE}"'
         return f"{check}export {variables}\n"
-    cores = binding.slot_cores(launcher, machine, case, geometry) if by_file else None
-    return check + (binding.ordered_rankfile(machine, cores) if cores else "")
+    cores = slot_cores(launcher, machine, case, geometry) if by_file else None
+    return check + (ordered_rankfile(machine, cores) if cores else "")
 
 
 def launch_line(machine: Machine, test: Test, case: Case) -> str:
@@ -180,13 +186,13 @@ def srun_arguments(launch: TaskLaunch) -> list[str]:
         f"--ntasks={case.tasks}",
         f"--ntasks-per-node={case.tasks_per_node}",
     ]
-    cores = binding.srun(launch.launcher, case, launch.geometry, launch.order)
+    cores = srun_binding(launch.launcher, case, launch.geometry, launch.order)
     return [*size, *cores, *_of_job(case)]
 
 
 def aprun_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of aprun."""
-    return binding.aprun(launch.case, launch.geometry)
+    return aprun_binding(launch.case, launch.geometry)
 
 
 def _of_job(case: Case) -> list[str]:
@@ -416,3 +422,284 @@ def prepare(machine: Machine, test: Test, case: Case, run: Path) -> None:
         shown = ",".join(map(str, range(case.gpus)))
         text = _WRAPPER.format(each=case.job.gpus_per_task, shown=shown)
         write_script(f"{run}/{TASK_GPUS}", text, 0o700)
+
+
+# ---- binding -------------------------------------------------------------------------------------
+#
+# What launchers are told of the cores and the memory of tasks.
+#
+# Each launcher is told by its own words where these mean the same cores, as it knows the node
+# better than a file does; else by a list: masks or numbers of CPUs, and of cores in a rankfile.
+
+
+RANKFILE = "job.rankfile"  # in the run directory
+
+_MPICH_BINDING = re.compile(r"-bind-to[ =](\S*)")
+_PALS_BINDING = re.compile(r"--cpu-bind\b")
+_SRUN_BINDING = re.compile(r"--cpu[-_]bind\b|(?:^|\s)-m|--distribution\b")
+_SRUN_WORDS: dict[Bind, str] = {"core": "cores", "numa": "ldoms", "socket": "sockets"}
+
+
+def says_binding(launcher: Launcher) -> bool:
+    """Return whether the machine's options of a launcher say what tasks are bound to."""
+    options = " ".join(launcher.options)
+    pattern = _PALS_BINDING if launcher.flavour == "cray" else _MPICH_BINDING
+    pattern = _SRUN_BINDING if launcher.kind == "srun" else pattern
+    return pattern.search(options) is not None
+
+
+def numa_policy(launcher: Launcher, case: Case) -> list[str]:
+    """Return the program that starts each task so that its memory is where the test asks; nothing
+    where it does not ask, or an option of the launcher says it."""
+    policy = case.placement.numa_policy
+    if policy == "interleave":
+        return ["numactl", "--interleave=all"]
+    if policy == "local" and launcher.kind not in ("srun", "aprun"):
+        return ["numactl", "--localalloc"]
+    return []
+
+
+# ---- srun ---------------------------------------------------------------------------------
+
+
+def srun_binding(
+    launcher: Launcher, case: Case, geometry: TaskGeometry | None, order: RankOrder | None = None
+) -> list[str]:
+    """Return the cores of each task of a step. With masks a step must have all CPUs of its nodes,
+    so it does not ask for CPUs: Slurm would give it those of its choice."""
+    cpus = [f"--cpus-per-task={case.threads}"]
+    memory = ["--mem-bind=local"] if case.placement.numa_policy == "local" else []
+    if says_binding(launcher):
+        return [*cpus, *memory]
+    if order is not None and order.cpus:
+        return ["--cpu-bind=none", *memory]
+    if geometry is None:
+        asked = case.placement.bind
+        words = [f"--cpu-bind={_SRUN_WORDS.get(asked, 'none')}"] if asked else []
+        return [*cpus, *words, *memory]
+    if not geometry.layout.numbered:
+        in_node = "block" if case.placement.spread == "pack" else "cyclic"
+        bind = f"--cpu-bind={_SRUN_WORDS[geometry.bind]}"
+        deal = [] if order is not None else [f"--distribution=block:{in_node}"]
+        return [*cpus, bind, *deal, *memory]
+    return [f"--cpu-bind=mask_cpu:{','.join(map(mask, geometry.cpus))}", *memory]
+
+
+def srun_order(launcher: Launcher, order: RankOrder | None) -> list[str]:
+    """Return the options, last on the line, by which a step has its ranks in order: the host of
+    each in a file. cray-mpich orders them itself."""
+    if order is None or reorders(launcher):
+        return []
+    return [f"--nodelist=./{NODEFILE}", "--distribution=arbitrary"]
+
+
+# ---- mpirun and mpiexec -------------------------------------------------------------------
+
+
+def mpi_binding(
+    launcher: Launcher,
+    machine: Machine,
+    case: Case,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None = None,
+) -> list[str]:
+    """Return the options that bind each task to cores of its own, or to none where there are too
+    few. The default would bind all threads of a task to one core. Options of the machine about
+    binding replace these."""
+    if launcher.flavour == "openmpi":
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return [*root, *_openmpi_binding(launcher, machine, case, geometry, order)]
+    if launcher.flavour == "cray":
+        return _pals_binding(launcher, machine, case, geometry)
+    if launcher.flavour != "mpich":
+        return []
+    ranks = ["-rankmap", rankmap(order.order, order.sizes)] if order is not None else []
+    bound = _MPICH_BINDING.search(" ".join(launcher.options))
+    ours = [] if bound or (order and order.cpus) else _mpich_binding(machine, case, geometry)
+    return ["-ppn", str(case.tasks_per_node), *ranks, *ours]
+
+
+def _pals_binding(
+    launcher: Launcher, machine: Machine, case: Case, geometry: TaskGeometry | None
+) -> list[str]:
+    """Return the options of cray-pals, mpiexec(1): tasks of a node, CPUs of a task, binding."""
+    options = ["--ppn", str(case.tasks_per_node), "--depth", str(case.threads)]
+    if says_binding(launcher):
+        return options
+    if geometry is not None and geometry.layout.numbered:
+        return [*options, "--cpu-bind", f"list:{':'.join(map(spans, geometry.cpus))}"]
+    words = {"numa": "numa", "socket": "socket", "none": "none"}
+    fits = "depth" if _fits(machine, case) else "none"
+    return [*options, "--cpu-bind", words.get(case.placement.bind or "", fits)]
+
+
+def _fits(machine: Machine, case: Case) -> bool:
+    return case.tasks_per_node * case.threads <= min(kind.cores for kind in machine.nodes)
+
+
+def _openmpi_binding(
+    launcher: Launcher,
+    machine: Machine,
+    case: Case,
+    geometry: TaskGeometry | None,
+    order: RankOrder | None,
+) -> list[str]:
+    bound = _MPICH_BINDING.search(" ".join(launcher.options))
+    if order is not None:
+        by_file = slot_cores(launcher, machine, case, geometry) is not None
+        return _openmpi_in_order(by_file, bool(bound))
+    if geometry is not None and not bound:
+        return _openmpi_on_cores(geometry, case)
+    return _openmpi_by_node(machine, case, bound[1] if bound else "")
+
+
+def _openmpi_in_order(by_file: bool, is_bound: bool) -> list[str]:
+    """Return the options for a rank order: ``by_file`` names the cores of each rank, too."""
+    if by_file:
+        return ["--rankfile", RANKFILE]
+    return ["--map-by", "seq", *([] if is_bound else ["--bind-to", "none"])]
+
+
+def _openmpi_by_node(machine: Machine, case: Case, bound: str) -> list[str]:
+    """Return the options for nodes of which nothing but the number of cores is known. ``bound``:
+    what the machine's file has tasks bound to."""
+    fits = _fits(machine, case)
+    wanted = {"numa": "numa", "socket": "socket", "none": "none"}.get(case.placement.bind or "")
+    to = bound or (wanted or "core" if fits else "none")
+    # Open MPI 5 refuses PE together with another binding.
+    cores = f":PE={case.threads}" if to.startswith(("core", "hwt")) else ""
+    place = f"ppr:{case.tasks_per_node}:node{cores if fits else ':OVERSUBSCRIBE'}"
+    return ["--map-by", place, *([] if bound else ["--bind-to", to])]
+
+
+def _openmpi_on_cores(geometry: TaskGeometry, case: Case) -> list[str]:
+    """Return words for the cores of tasks, the same in Open MPI 4 and 5; else a rankfile. Open MPI
+    binds to the object that tasks are mapped by, or to cores of it."""
+    placed = _object_of(geometry)
+    if placed and geometry.bind == "core":
+        name, per_object = placed
+        place = f"ppr:{per_object}:{name}:PE={case.threads}"
+        return ["--map-by", place, "--bind-to", "core"]
+    if placed and placed[0] == geometry.bind:
+        return ["--map-by", f"ppr:{placed[1]}:{placed[0]}", "--bind-to", geometry.bind]
+    return ["--rankfile", RANKFILE]
+
+
+def _object_of(geometry: TaskGeometry) -> tuple[str, int] | None:
+    """Return the object of which each gets the same number of tasks, on consecutive cores, and that
+    number; None if there is no such object."""
+    layout, tasks = geometry.layout, len(geometry.cores)
+    threads = len(geometry.cores[0])
+    kinds: dict[str, Sequence[Sequence[int]]] = {
+        "numa": [*layout.domains.values()],
+        "socket": [*layout.sockets.values()],
+        "node": [range(len(layout.cores))],
+    }
+    for name, objects in kinds.items():
+        per_object = tasks // len(objects)
+        if per_object and in_objects(objects, tasks, per_object, threads) == geometry.cores:
+            return name, per_object
+    return None
+
+
+def slot_cores(
+    launcher: Launcher, machine: Machine, case: Case, geometry: TaskGeometry | None
+) -> list[Cores] | None:
+    """Return the cores of each slot of a node for a rankfile; None where they are not ours to
+    say."""
+    if _MPICH_BINDING.search(" ".join(launcher.options)):
+        return None
+    if geometry is not None:
+        return geometry.bound
+    if case.placement.bind == "none" or not (
+        _fits(machine, case) and has_whole_nodes(machine, case)
+    ):
+        return None
+    starts = range(0, case.tasks_per_node * case.threads, case.threads)
+    return [tuple(range(start, start + case.threads)) for start in starts]
+
+
+_ORDERED = """\
+_cores=({cores}) _lines=() _node=0
+while IFS=, read -r -a _ranks; do
+  for _i in "${{!_ranks[@]}}"; do
+    _lines[_ranks[_i]]="rank ${{_ranks[_i]}}={host} slot=${{_cores[_i]}}"
+  done
+  _node=$((_node + 1))
+done < {order}
+printf '%s\\n' "${{_lines[@]}}" >| {file}
+"""
+
+
+def ordered_rankfile(machine: Machine, cores: Sequence[Cores]) -> str:
+    """Return bash that writes a rankfile of Open MPI by the order of the run."""
+    host = "localhost" if machine.scheduler == "local" else "+n$_node"
+    listed = " ".join(map(spans, cores))
+    return _ORDERED.format(cores=listed, host=host, order=ORDER_FILE, file=RANKFILE)
+
+
+def rankfile(machine: Machine, case: Case, geometry: TaskGeometry) -> str:
+    """Return bash that writes a rankfile of Open MPI, in which cores have hwloc's logical numbers.
+    The first nodes are full, as ``ppr`` has them. A host is the n-th of the allocation (``+n0``),
+    which a host without a scheduler does not have."""
+    cores = " ".join(spans(bound) for bound in geometry.bound)
+    host = "localhost" if machine.scheduler == "local" else f"+n$((_i / {case.tasks_per_node}))"
+    return (
+        f"_cores=({cores})\n"
+        f"for ((_i = 0; _i < {case.tasks}; _i++)); do\n"
+        f'  echo "rank $_i={host} slot=${{_cores[_i % {case.tasks_per_node}]}}"\n'
+        f"done >| {RANKFILE}\n"
+    )
+
+
+def _mpich_binding(machine: Machine, case: Case, geometry: TaskGeometry | None) -> list[str]:
+    if geometry is None:
+        bind = case.placement.bind
+        if not _fits(machine, case) or bind == "none":
+            return []
+        return ["-bind-to", f"core:{case.threads}" if bind in (None, "core") else bind]
+    if geometry.layout.numbered:
+        return ["-bind-to", "user:" + ",".join("+".join(map(str, cpus)) for cpus in geometry.cpus)]
+    # Hydra deals tasks out in turn: the same cores, ranks in another order.
+    by = case.placement.spread or "numa"
+    to = f"core:{case.threads}" if geometry.bind == "core" else geometry.bind
+    return ["-bind-to", to, *([] if by == "pack" else ["-map-by", by])]
+
+
+# ---- aprun --------------------------------------------------------------------------------
+
+
+def aprun_binding(case: Case, geometry: TaskGeometry | None) -> list[str]:
+    """Return the options of ALPS: tasks of a node (-N) and of a NUMA domain (-S), cores of a task
+    (-d), memory of the task's own domain (-ss), binding (-cc), cores for the system (-r)."""
+    placement = case.placement
+    options = ["-n", str(case.tasks), "-N", str(case.tasks_per_node)]
+    words, cc = _aprun_words(geometry) if geometry else ([], "")
+    if geometry is None:
+        cc = {"none": "none", "numa": "numa_node", "core": "cpu"}.get(placement.bind or "", "")
+    options += [*words, "-d", str(case.threads)]
+    options += ["-ss"] if placement.numa_policy == "local" else []
+    options += ["-cc", cc] if cc else []
+    return options + (["-r", str(placement.spare_cores)] if placement.spare_cores else [])
+
+
+def _aprun_words(geometry: TaskGeometry) -> tuple[list[str], str]:
+    """Return -S with its number, and the word of -cc; a list of cores where no number means the
+    same: ``0-2:6-8``."""
+    tasks, domains = len(geometry.cores), [*geometry.layout.domains.values()]
+    per_numa = -(-tasks // len(domains))
+    while per_numa <= tasks and geometry.bind in ("core", "numa"):
+        filled = domains[: -(-tasks // per_numa)]
+        if _filled(filled, tasks, per_numa, len(geometry.cores[0])) == geometry.cores:
+            return ["-S", str(per_numa)], {"core": "cpu", "numa": "numa_node"}[geometry.bind]
+        per_numa += 1
+    return [], ":".join(spans(cpus) for cpus in geometry.cpus)
+
+
+def _filled(
+    domains: Sequence[Sequence[int]], tasks: int, per_numa: int, threads: int
+) -> list[Cores] | None:
+    """Return the cores of tasks that fill one domain after the other; None where they do not
+    fit."""
+    objects = in_objects(domains, len(domains) * per_numa, per_numa, threads)
+    return objects[:tasks] if objects is not None else None

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line, shell_word
 from seatrial.execute.builds import LOG, RESULT
-from seatrial.execute.compilers import read_found, versions_of
 from seatrial.execute.environment import (
     exports,
     load_lines,
@@ -35,6 +34,7 @@ from seatrial.execute.kept_files import TAIL
 from seatrial.execute.launchers import launch_written
 from seatrial.execute.plan.component_tests import part_of
 from seatrial.execute.script import run_variables_of, settings_lines
+from seatrial.execute.toolchains import read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.files import make_folder, open_regular, read_regular, remove_tree, write_durably
@@ -296,7 +296,9 @@ class _Packing:
                     break
         yield from found.items()
         if self._build is not None:
-            yield from ((f"build {k}", v) for k, v in versions_of(read_found(self._build)).items())
+            yield from (
+                (f"build {k}", v) for k, v in versions_of(read_compiler_facts(self._build)).items()
+            )
 
     # ---- its scripts ----------------------------------------------------------------------
 

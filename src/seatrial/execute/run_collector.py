@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from seatrial.decide.state import ConductorState
 from seatrial.execute import environment as environment_capture
-from seatrial.execute import ranks
+from seatrial.execute import wrappers
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import JobEvents, cut_file, job_events
 from seatrial.execute.environment import NO_MODULE
-from seatrial.execute.hung_processes import waits_in
+from seatrial.execute.hangs import waits_in
 from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
 from seatrial.execute.protocol import JobEnd
@@ -295,7 +295,7 @@ class RunCollector:
         ran = RunConditions(run.launch.stage, own.elapsed, of_files)
         if counts_threads(test, case):
             with contextlib.suppress(OSError):  # what was not counted is not proved
-                ranks.collect(run.path)
+                wrappers.collect_thread_counts(run.path)
         verdict = judge(test, case, run.path, own.exit_code, self.references, names, ran)
         nodes = own.start.nodes if own.start else ""
         for reader in self._readers:

@@ -14,9 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.escaping import comment, shell_word
-from seatrial.execute import kept_files, ranks
-from seatrial.execute.containers import enter_lines as enter_container
-from seatrial.execute.containers import image_lines
+from seatrial.execute import kept_files, wrappers
 from seatrial.execute.directory import (
     enter_lines,
     fill_lines,
@@ -41,9 +39,9 @@ from seatrial.execute.launchers import (
     launch_of,
     shared_host_files,
 )
-from seatrial.execute.ranks import CLEARED
-from seatrial.execute.space import space_lines
 from seatrial.execute.trial_paths import TrialPaths
+from seatrial.execute.wrappers import CLEARED_FOR_PATTERN, image_lines
+from seatrial.execute.wrappers import enter_container_lines as enter_container
 from seatrial.files import SMALLEST_ROOM
 from seatrial.hooks import load, provided
 from seatrial.judge.formats import find_format
@@ -54,7 +52,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.machine_file import references_of
 from seatrial.model.node_layout import spans
 from seatrial.model.proving import HELLO, PLACEMENT_FILE, counts_threads, tells_placement
-from seatrial.model.run_settings import PREFIX, TUNABLES
+from seatrial.model.run_settings import PREFIX, SPACE_FILE, TUNABLES
 from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import PIECE
 from seatrial.model.test import Case, FromParameter, Metric, RunSettings, Test
@@ -269,7 +267,7 @@ class ScriptWriter:
         """Return the text of ``job.sh`` for one run: ``path`` is its directory, ``build`` that of
         its build, ``nodes`` were chosen for it, in the order of its ranks."""
         launch = launch_of(self.machine, test, case, nodes)
-        line = ranks.from_anywhere(launch.line, path)
+        line = wrappers.from_anywhere(launch.line, path)
         hosts = shared_host_files(self.machine, test, case, self._folder.hosts)
         variables = {
             "BUILD": build,
@@ -300,8 +298,8 @@ class ScriptWriter:
                 _given(launch) if tells_placement(test) else "",
                 added.before,
                 _proof(added.inside) if test.run.prove else "",
-                CLEARED if test.run.pattern else "",
-                ranks.CLEARED_FOR_COUNTER if counts_threads(test, case) else "",
+                CLEARED_FOR_PATTERN if test.run.pattern else "",
+                wrappers.CLEARED_FOR_COUNTER if counts_threads(test, case) else "",
                 _ENVIRONMENT,
                 _GPUS if case.gpus else "",
                 _START,
@@ -583,3 +581,87 @@ def build_variables(
 def digest_of_variables(seen: Sequence[tuple[str, str]], digest: str) -> str:
     """Return the hash of ``digest`` with the variables that a build may depend on."""
     return hashlib.sha256(repr((digest, seen)).encode(errors="surrogateescape")).hexdigest()[:8]
+
+
+# ---- space ---------------------------------------------------------------------------------------
+#
+# The space that a test requires (``requires.space``): asked by the job before its script starts.
+#
+# The node that will write asks: it sees the file system, and other runs may have freed or taken
+# space while the job was queued. It is asked for what ``statvfs`` says is free for this user; on
+# Lustre, where ``lfs`` is there, also for what the fullest target has (`lfs df`), and for what the
+# quota of the user leaves (`lfs quota`). What was found is in ``space.txt``; whatever cannot be
+# read is ``unknown``, and then the script does not start either.
+
+
+LFS_SECONDS = 60
+
+# The first word is the answer; the lines below it are for people and for the reason of the verdict.
+# Numbers are of at most 18 digits, which bash can compute with: 2^62 stands for more than that.
+_ASK_FOR_SPACE = rf"""
+seatrial_lfs() {{ timeout {LFS_SECONDS} lfs "$@" -- "$path"; }}
+seatrial_lustre() {{ # of $path, for a file of $1 bytes over $2 stripes: sets answer and told
+  local file=$1 stripes=$2 table uuid free least='' targets=0 quota used limit left
+  table=$(seatrial_lfs df 2>&1) || {{ answer="unknown lfs df: $table"; return; }}
+  while read -r uuid _ _ free _; do
+    case $uuid in *-OST*_UUID) ;; *) continue ;; esac
+    case $free in '' | *[!0-9]*) answer="unknown lfs df: $uuid $free"; return ;; esac
+    targets=$((targets + 1)) free=$((free * 1024))
+    [ -n "$least" ] && [ "$least" -le "$free" ] || least=$free
+  done <<< "$table"
+  [ "$targets" -gt 0 ] || {{ answer='unknown lfs df names no target'; return; }}
+  [ "$stripes" -ne 0 ] || stripes=$(seatrial_lfs getstripe -c -d 2> /dev/null)
+  case $stripes in -1) stripes=$targets ;; '' | 0 | *[!0-9]*) stripes=1 ;; esac
+  [ "$stripes" -le "$targets" ] || stripes=$targets
+  file=$(((file + stripes - 1) / stripes))
+  told+=$'\n'"targets $targets"$'\n'"fullest $least"$'\n'"part $file"
+  [ "$file" -le "$least" ] || answer=refused
+  quota=$(seatrial_lfs quota -q -u "$UID" 2>&1) || case $quota in *ot\ supported*) return 0 ;; esac
+  # lfs puts a path of more than 15 characters on a line of its own
+  read -r -d '' used _ limit _ <<< "${{quota#*"$path"}}" || :
+  used=${{used//[]*[]/}} limit=${{limit//[]*[]/}}
+  case $used:$limit in :* | *: | *[!0-9:]*) answer="unknown lfs quota: $quota"; return ;; esac
+  [ "$limit" -gt 0 ] || return 0
+  left=$(((limit - used) * 1024)) told+=$'\n'"quota $left"
+  [ "$left" -ge "$wanted" ] || answer=refused
+}}
+seatrial_space() {{
+  local wanted=$1 file=$2 stripes=$3 path=$4 said blocks free block type answer=enough told
+  local most=$((1 << 62)) numbers='^[0-9]+ [0-9]+ [0-9]+ '
+  said=$(LC_ALL=C timeout {LFS_SECONDS} stat -f -c '%b %a %S %T' -- "$path" 2>&1)
+  [[ $said =~ $numbers ]] || {{ echo "unknown ${{said:-statvfs does not answer}}"; return; }}
+  read -r blocks free block type <<< "$said"
+  [ "$blocks" != 0 ] || {{ echo "unknown $type does not say how large it is"; return; }}
+  if [ "${{#free}}" -gt 18 ] || [ "$free" -gt $((most / block)) ]; then
+    free=$most
+  else
+    free=$((free * block))
+  fi
+  told="path $(cd -- "$path" 2> /dev/null && pwd || echo "$path")"
+  told+=$'\n'"wanted $wanted"$'\n'"free $free"
+  [ "$free" -ge "$wanted" ] || answer=refused
+  if [ "$type" = lustre ] && command -v lfs > /dev/null; then seatrial_lustre "$file" "$stripes"; fi
+  printf '%s\n%s\n' "$answer" "$told"
+}}
+"""
+
+_REFUSE_WITHOUT_SPACE = f"""\
+read -r _room < "$_run/{SPACE_FILE}"
+[ "$_room" = enough ] || {{
+  echo 'seatrial: there is not the space that the test requires; nothing was started' >&2
+  exit 1
+}}
+unset -f seatrial_space seatrial_lustre seatrial_lfs
+unset _room
+"""
+
+
+def space_lines(settings: RunSettings) -> str:
+    """Return bash that ends the subshell of a script in which it stands where the space that the
+    run takes is not there; "" where it asks for none."""
+    if not settings.space:
+        return ""
+    file = settings.largest_file or settings.space
+    words = f"{settings.space} {file} {settings.stripe_count} {shell_word(settings.space_path)}"
+    ask = f'{_ASK_FOR_SPACE}seatrial_space {words} 2>&1 >| "$_run/{SPACE_FILE}"\n'
+    return ask + _REFUSE_WITHOUT_SPACE

@@ -28,22 +28,22 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.builds import BuildInputs, BuildResult, changes, hashed, lock_of, result_of
-from seatrial.execute.compilers import (
-    facts_of,
-    identities_of,
-    not_known,
-    parsed,
-    read_all,
-    read_found,
-    tools_named,
-    versions_of,
-    versions_script,
-)
 from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.environment import exports, inherited, preamble, toolchain_variables
 from seatrial.execute.kept_files import checksum
 from seatrial.execute.script import build_variables, digest_of_variables
 from seatrial.execute.shell import kill_group, read_to_end
+from seatrial.execute.toolchains import (
+    facts_of,
+    identities_of,
+    not_known,
+    parsed_compiler_facts,
+    read_all_compiler_facts,
+    read_compiler_facts,
+    tools_named,
+    versions_of,
+    versions_script,
+)
 from seatrial.files import (
     close_to_others,
     is_of_host,
@@ -132,7 +132,7 @@ async def probe(
         await read_to_end(process)
     if process.returncode:
         return None
-    facts = parsed(output)
+    facts = parsed_compiler_facts(output)
     kept = {name: text for name, text in sorted(facts.items()) if name != "host"}
     digest = hashlib.sha256(repr(sorted(kept.items())).encode()).hexdigest()[:8]
     return FoundCompilers(facts_of(facts), kept, digest)
@@ -280,7 +280,7 @@ class SharedBuilds:
         outcome = _outcome(result, place, stranger)._replace(anew=anew)
         if result.code:
             _take(place, link)
-        elif other := differs(read_all(place), found):
+        elif other := differs(read_all_compiler_facts(place), found):
             outcome = outcome._replace(anew="; ".join(filter(None, (anew, other))))
         elif read_record(place) is None:
             record = SharedBuild(
@@ -358,7 +358,7 @@ def _is_own(link: Path) -> bool:
 
 
 def _outcome(result: BuildResult, directory: Path, unshared: str = "") -> BuildOutcome:
-    return BuildOutcome(result, read_found(directory), unshared=unshared)
+    return BuildOutcome(result, read_compiler_facts(directory), unshared=unshared)
 
 
 def _stranger_above(folder: Path, entry: Path) -> str:

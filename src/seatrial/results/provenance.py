@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError
 from seatrial.execute.builds import RESULT
-from seatrial.execute.compilers import PACKAGES, not_known, read_found, versions_of
+from seatrial.execute.toolchains import PACKAGES, not_known, read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record
@@ -237,7 +237,7 @@ def _found_by_builds(side: SideRecords) -> list[dict[str, str]]:
     found = []
     for trial, _ in side.records:
         folders = islice(TrialFolder(Path(trial.path)).builds.glob("[!.]*"), MAX_BUILDS)
-        found += [facts for each in folders if (facts := read_found(each))]
+        found += [facts for each in folders if (facts := read_compiler_facts(each))]
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seatrial.execute.job_processes import of_run
+from seatrial.execute.local import of_run
 
 
 @pytest.fixture

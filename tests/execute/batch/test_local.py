@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute import job_processes, local
+from seatrial.execute import local
 from seatrial.execute.local import LocalBackend
 from seatrial.execute.protocol import (
     Disturbed,
@@ -146,7 +146,7 @@ def test_what_a_job_leaves_in_the_background_is_ended(tmp_path: Path) -> None:
 def test_what_it_leaves_in_a_group_of_its_own_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: float
 ) -> None:
-    monkeypatch.setattr(job_processes, "QUICK_SECONDS", quick)
+    monkeypatch.setattr(local, "QUICK_SECONDS", quick)
     assert run_one(tmp_path, "set -m; sleep 300 & echo $! > pid").exit_code == 0
     asyncio.run(asyncio.wait_for(dies(int((tmp_path / "runs/r1/pid").read_text())), LONG_S))
 
@@ -372,7 +372,7 @@ def test_a_new_driver_finds_what_became_of_every_job(tmp_path: Path) -> None:
             await appears(job.path / "ready")
         scripts = {str(job.path / "job.sh") for job in (done, vanished)}
         await until_true(
-            lambda: not scripts & {job.script for job in job_processes.job_processes()}, "their end"
+            lambda: not scripts & {job.script for job in local.job_processes()}, "their end"
         )
         updates = await found(backend, alive_job, doomed, done, vanished, never)
         assert isinstance(updates["alive"], Queued)
@@ -442,10 +442,10 @@ def test_the_walltime_of_a_found_job_is_what_is_left_whatever_the_clock_says(
 
     async def work(backend: LocalBackend) -> None:
         await appears(job.path / "ready")
-        (pid,) = [p.pid for p in job_processes.job_processes() if str(job.path) in p.script]
+        (pid,) = [p.pid for p in local.job_processes() if str(job.path) in p.script]
         loop = asyncio.get_running_loop()
         began = loop.time()
-        while (age := job_processes.age_of(pid)) < 0.4:
+        while (age := local.age_of(pid)) < 0.4:
             await asyncio.sleep(0.01)
             began = loop.time()
         await backend.find([submission(job._replace(walltime=age + 100))], {})

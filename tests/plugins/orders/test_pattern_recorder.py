@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import seatrial.model.suite as recording
-from seatrial.execute.ranks import CLEARED, START, prepare_pattern
+from seatrial.execute.wrappers import CLEARED_FOR_PATTERN, PATTERN_START, prepare_pattern
 from seatrial.model.test import RunSpec, Test
 from seatrial.plugins.orders.patterns import Pattern, collect, faults_of, pattern_of_run
 from tests.mpich import MPIEXEC, NEEDS_MPICH
@@ -60,7 +60,9 @@ class RecordedRun:
 
     def clear(self) -> None:
         subprocess.run(
-            ["bash", "-c", CLEARED], env={**os.environ, "_run": str(self.path)}, check=True
+            ["bash", "-c", CLEARED_FOR_PATTERN],
+            env={**os.environ, "_run": str(self.path)},
+            check=True,
         )
 
     def start(self, *words: str, program: Path | None = None) -> str:
@@ -71,7 +73,7 @@ class RecordedRun:
             for more in ("", "_CONFIRM")
         }
         line = [self.mpiexec, *([] if self.mpiexec == MPIEXEC else ["--oversubscribe"]), "-n", "4"]
-        line += [f"./{START}", str(program or self.folder / "every_call"), *words]
+        line += [f"./{PATTERN_START}", str(program or self.folder / "every_call"), *words]
         done = subprocess.run(
             line,
             cwd=self.path,
@@ -122,7 +124,10 @@ def test_it_counts_what_the_program_says(
     assert recorded_by(pattern) == told_by(output)
     assert (pattern.missing, pattern.outside.number) == ((), 0)
     assert faults_of(tmp_path, pattern) == []
-    assert sorted(path.name for path in tmp_path.iterdir()) == [START, recording.PATTERN_FILE]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        PATTERN_START,
+        recording.PATTERN_FILE,
+    ]
     run.clear()
     output = run.start("threads")
     if "no threads" not in output:
@@ -193,7 +198,7 @@ LAUNCH = "18ebf17a2f82bd9b"
 def a_folder(run: Path, ranks: str = "3") -> Path:
     folder = run / "pattern"
     folder.mkdir()
-    (run / START).touch()
+    (run / PATTERN_START).touch()
     (folder / f"{LAUNCH}.begin").write_text(ranks)
     return folder
 

@@ -42,7 +42,7 @@ from seatrial.execute.batch.submitter import (
 )
 from seatrial.execute.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.execute.directory import JobEvents
-from seatrial.execute.hung_processes import in_order
+from seatrial.execute.hangs import nodes_in_order
 from seatrial.hooks import load
 from seatrial.model.codes import CANCELLED, LOST
 from seatrial.model.machine import Machine
@@ -417,7 +417,7 @@ class BatchBackend:
             return ""
         words = ("bash", script, job.run_id, str(job.path))
         with contextlib.suppress(Unanswered):  # it is no outage: the job may just have ended
-            return in_order(await self.client.on_each_node(self._id(task), job.nodes, words))
+            return nodes_in_order(await self.client.on_each_node(self._id(task), job.nodes, words))
         return ""
 
     def watch_nodes(self, down: Collection[str]) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.execute.ranks import FOLDER, START
+from seatrial.execute.wrappers import PATTERN_FOLDER, PATTERN_START
 from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.model.node_layout import spans
@@ -539,8 +539,8 @@ def collect(run: Path) -> None:
         remove_file(path, missing_ok=True)
     with contextlib.suppress(OSError):  # a record that cannot be read stays
         for launch in begun:
-            remove_file(run / FOLDER / f"{launch}.begin", missing_ok=True)
-        (run / FOLDER).rmdir()  # plain: an empty folder alone
+            remove_file(run / PATTERN_FOLDER / f"{launch}.begin", missing_ok=True)
+        (run / PATTERN_FOLDER).rmdir()  # plain: an empty folder alone
 
 
 def pattern_of_run(run: Path) -> Pattern:
@@ -582,10 +582,10 @@ def faults_of(run: Path, pattern: Pattern) -> list[str]:
 
 def _reason(run: Path) -> str:
     """Return why a run has no pattern."""
-    if not (run / START).exists():
+    if not (run / PATTERN_START).exists():
         return "the run was not recorded; `seatrial pattern record` does, or `run.pattern: true`"
     with contextlib.suppress(OSError):
-        other = read_regular(run / FOLDER / _OTHER_MPI, 1 << 16, follow=False)
+        other = read_regular(run / PATTERN_FOLDER / _OTHER_MPI, 1 << 16, follow=False)
         version = other.decode(errors="replace").split("\n")[0]
         return f"the program has another MPI than the toolchain's mpicc: {_cut(version)}"
     begun, records = _found(run)
@@ -606,7 +606,7 @@ def _found(run: Path) -> tuple[dict[str, int], dict[str, dict[int, Path]]]:
     """Return the starts of programs with their numbers of ranks, and the records of each."""
     begun: dict[str, int] = {}
     records: dict[str, dict[int, Path]] = {}
-    for path in _entries(run / FOLDER):
+    for path in _entries(run / PATTERN_FOLDER):
         launch, _, kind = path.name.partition(".")
         if kind != "begin":
             records.setdefault(launch, {})[int(kind)] = path

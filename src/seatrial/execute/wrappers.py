@@ -1,7 +1,7 @@
-"""Containers: how the programs of a run are started in the image that its test names.
+"""What $LAUNCH puts before a program: its container, and what records or counts its ranks.
 
-prepare(machine, test, case, run, build)   # writes job.container into the directory of the run
-image_lines(machine, test, case)           # bash of the job script: $CONTAINER, digest of the image
+    prepare_container(machine, test, case, run, build)    # writes job.container
+    image_lines(machine, test, case)     # bash of the job script: $CONTAINER, digest of the image
 
 `job.container PROGRAM ARGUMENT...` starts a program in the image, in the working directory. It sees
 the directories of the run, of its build and of its test under the paths that they have outside.
@@ -9,18 +9,29 @@ Sources of the options: the manuals apptainer-exec(1), ch-run(1) and podman-run(
 of Shifter and of Sarus.
 """
 
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.escaping import shell_word
 from seatrial.execute.environment import write_script
+from seatrial.files import read_regular, replace_file
 from seatrial.judge.reading import OWN_WORDS
 from seatrial.model.machine import ContainerRuntime, Machine
+from seatrial.model.proving import (
+    COUNTED_FILE,
+    COUNTED_LINE,
+    THREADS_LIBRARY,
+    WATCH,
+    counts_threads,
+)
 from seatrial.model.run_settings import CONTAINER_FILE, image_of, is_path
+from seatrial.model.suite import LIBRARY
 from seatrial.model.test import Case, Test
 
-START = "job.container"
+CONTAINER_START = "job.container"
 """The script in the directory of a run that starts a program in the container."""
 
 
@@ -126,12 +137,12 @@ def has_container(case: Case) -> bool:
     return bool(case.settings.container)
 
 
-def prepare(machine: Machine, test: Test, case: Case, run: Path, build: str) -> None:
+def prepare_container(machine: Machine, test: Test, case: Case, run: Path, build: str) -> None:
     """Write ``job.container`` into the directory of a run that needs it. Raises OSError."""
     if has_container(case) and machine.containers is not None:
         folders = [each for each in (str(run), build, test.folder) if each]
         text = start_script(machine.containers, _image(test, case), folders)
-        write_script(f"{run}/{START}", text, 0o700)
+        write_script(f"{run}/{CONTAINER_START}", text, 0o700)
 
 
 def start_script(runtime: ContainerRuntime, image: str, folders: Sequence[str]) -> str:
@@ -143,7 +154,7 @@ def start_script(runtime: ContainerRuntime, image: str, folders: Sequence[str]) 
         for each in dict.fromkeys((*folders, *runtime.mounts))
     ]
     return _START.format(
-        start=START,
+        start=CONTAINER_START,
         folders=" ".join(map(shell_word, seen)),
         run=shell_word(folders[0]),
         options=" ".join(map(shell_word, runtime.options)),
@@ -174,7 +185,7 @@ def image_lines(machine: Machine, test: Test, case: Case) -> str:
     return _IMAGE.replace("%s) ||", f"{find}) ||")
 
 
-def enter_lines(test: Test, case: Case) -> str:
+def enter_container_lines(test: Test, case: Case) -> str:
     """Return bash that ends the script of a run whose image is not there."""
     return _ENTER % _image(test, case) if has_container(case) else ""
 
@@ -185,3 +196,132 @@ def _program(runtime: ContainerRuntime) -> str:
 
 def _image(test: Test, case: Case) -> str:
     return image_of(case.settings.container, test.folder)
+
+
+# ---- communication pattern -----------------------------------------------------------------------
+#
+# How $LAUNCH starts programs under the library that records the communication pattern of a run.
+#
+#     prepare_pattern(test, run, build)      # writes job.pattern into the directory of the run
+#
+# Each rank writes a file into the folder ``pattern`` of the run directory when it calls
+# MPI_Finalize (suite/seatrial_pattern.c); the plug-in ``orders`` adds them up.
+
+
+PATTERN_START = "job.pattern"
+"""The script in the directory of a run that starts a program under the library."""
+
+PATTERN_FOLDER = "pattern"
+"""The folder in the directory of a run in which its ranks leave their records."""
+
+_PATTERN_START = """\
+#!/bin/sh
+# Starts a program under the library that records whom it sends how much.
+export SEATRIAL_PATTERN={folder} LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}
+exec "$@"
+"""
+
+# A job that was requeued has the records of its first attempt, and `run.prove` those of hello.
+CLEARED_FOR_PATTERN = f'mkdir -p "$_run/{PATTERN_FOLDER}" && rm -f -- "$_run/{PATTERN_FOLDER}"/*\n'
+"""Bash before the script of a test whose runs are recorded."""
+
+
+def recorder_words(test: Test) -> list[str]:
+    """Return the words that start a program under the library; none if the test has none."""
+    return [f"./{PATTERN_START}"] if test.run.pattern else []
+
+
+def prepare_pattern(test: Test, run: Path, build: str) -> None:
+    """Write ``job.pattern`` into the directory of a run that is recorded. Raises OSError."""
+    if test.run.pattern:
+        text = _PATTERN_START.format(
+            folder=shell_word(f"{run}/{PATTERN_FOLDER}"), library=shell_word(f"{build}/{LIBRARY}")
+        )
+        write_script(f"{run}/{PATTERN_START}", text, 0o700)
+
+
+# ---- thread counter ------------------------------------------------------------------------------
+#
+# How $LAUNCH starts programs under the library that counts their threads, and what they ran.
+#
+#     prepare_thread_count(test, case, run, build)    # writes job.threads into its directory
+#     collect_thread_counts(run)                      # after its end: job.threads.txt
+#
+# ``run.prove`` shows where the ranks and threads of the probe hello are; that the program itself
+# runs so many threads, this shows. The library is ``model/seatrial_threads.c``.
+
+
+COUNTER_START = "job.threads"
+"""The script in the directory of a run that starts a program under the library."""
+
+COUNTER_FOLDER = "job.threads.d"
+"""The folder in the directory of a run in which programs leave a file for each node."""
+
+MAX_NODES = 20_000
+MAX_BYTES = 20 << 20  # of the file of a node
+
+_COUNTER_START = """\
+#!/bin/sh
+# Starts a program under the library that counts its threads.
+if [ -r {library} ]; then
+  export SEATRIAL_THREADS={folder} SEATRIAL_THREADS_ASKED={asked}
+  [ ! -x {watch} ] || {watch} $$
+  export LD_PRELOAD={library}${{LD_PRELOAD:+:$LD_PRELOAD}}
+fi
+exec "$@"
+"""
+
+_PLAIN = re.compile(r"[\w./+@:,=-]+")  # a path that the shell takes for one word
+
+# The first attempt of a job that was requeued leaves lines.
+CLEARED_FOR_COUNTER = f'mkdir -p "$_run/{COUNTER_FOLDER}" && rm -f -- "$_run/{COUNTER_FOLDER}"/*\n'
+"""Bash before the script of a test whose threads are counted."""
+
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh")
+_TOOLS = frozenset([*_SHELLS, "env", "time", "timeout", "taskset", "numactl", "nice"])
+
+
+def counter_words(test: Test, case: Case) -> list[str]:
+    """Return the words that start a program under the library; none where nothing is counted."""
+    return [f"./{COUNTER_START}"] if counts_threads(test, case) else []
+
+
+def from_anywhere(line: str, run: str) -> str:
+    """Return the value of $LAUNCH with the path of ``job.threads``, so that it starts programs in
+    other directories, too."""
+    return (
+        line.replace(f"./{COUNTER_START}", f"{run}/{COUNTER_START}")
+        if _PLAIN.fullmatch(run)
+        else line
+    )
+
+
+def prepare_thread_count(test: Test, case: Case, run: Path, build: str) -> None:
+    """Write ``job.threads`` into the directory of a run whose threads are counted. Raises
+    OSError."""
+    if counts_threads(test, case):
+        text = _COUNTER_START.format(
+            folder=shlex.quote(f"{run}/{COUNTER_FOLDER}"),
+            watch=shlex.quote(f"{build}/{WATCH}"),
+            library=shlex.quote(f"{build}/{THREADS_LIBRARY}"),
+            asked=case.threads,
+        )
+        write_script(f"{run}/{COUNTER_START}", text, 0o700)
+
+
+def collect_thread_counts(run: Path) -> None:
+    """Write the line of each rank that tells most threads into one file; a process of the MPI
+    counts before others, and tools that start programs do not count. Raises OSError."""
+    best: dict[str, tuple[bool, int, str]] = {}
+    files = sorted((run / COUNTER_FOLDER).iterdir()) if (run / COUNTER_FOLDER).is_dir() else []
+    for path in files[:MAX_NODES]:
+        text = read_regular(path, MAX_BYTES, follow=False).decode(errors="replace")
+        for rank, threads, mpi, program in COUNTED_LINE.findall(text):
+            if program not in _TOOLS:
+                own = (mpi == "1", int(threads), program)
+                best[rank] = max(best.get(rank, own), own)
+    lines = [
+        f"rank {rank} threads {threads} mpi {int(mpi)} program {program}\n"
+        for rank, (mpi, threads, program) in sorted(best.items())
+    ]
+    replace_file(run / COUNTED_FILE, "".join(lines).encode())
