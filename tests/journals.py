@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.journal.checksum import unsealed
+from seatrial.journal.encoding import unsealed
 from seatrial.journal.journal import path_of
 
 

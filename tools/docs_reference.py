@@ -22,7 +22,7 @@ from seatrial.execute.plan.policy import ANSWERS
 from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.run_life import RUN_STATE_HELP
-from seatrial.journal.trial_life import TRIAL_STATE_HELP
+from seatrial.journal.trial import TRIAL_STATE_HELP
 from seatrial.model.codes import CODES
 from seatrial.model.criterion_kinds import criterion_kinds
 from seatrial.model.documents import json_schema

@@ -12,11 +12,10 @@ from seatrial.decide.admission import (
     Admission,
     Gates,
     Targets,
+    ThrottleState,
     TokenBucket,
 )
-from seatrial.decide.in_flight import InFlightCounts
-from seatrial.decide.resources import ResourceRequest
-from seatrial.decide.throttle import ThrottleState
+from seatrial.decide.in_flight import InFlightCounts, ResourceRequest
 from seatrial.journal.events import GaugeRead, RunSubmitted, TestAdmitted, TestStopped
 from seatrial.journal.trial import Trial
 from seatrial.model.policy import (

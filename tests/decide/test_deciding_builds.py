@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial.decide.builds import BuildTracker
+from seatrial.decide.in_flight import BuildTracker
 from tests.decide.model import a_case
 
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from seatrial.decide.in_flight import InFlightCounts
-from seatrial.decide.resources import ResourceRequest
+from seatrial.decide.in_flight import InFlightCounts, ResourceRequest
 from seatrial.model.policy import Caps, Entry
 
 ENTRIES = [

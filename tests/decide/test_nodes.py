@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from seatrial.decide.in_flight import RunInFlight
+from seatrial.decide.in_flight import ResourceRequest, RunInFlight
 from seatrial.decide.nodes import NodeRecord
-from seatrial.decide.resources import ResourceRequest
 from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
 from seatrial.journal.trial import Trial
 from seatrial.model.policy import Exclusion

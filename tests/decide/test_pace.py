@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.decide.in_flight import InFlightCounts
+from seatrial.decide.in_flight import InFlightCounts, ResourceRequest
 from seatrial.decide.mix import Pace
-from seatrial.decide.resources import ResourceRequest
 from seatrial.model.policy import Entry
 
 NS = 10**9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.decide.place import NodePlacer, placing_of
+from seatrial.decide.nodes import NodePlacer, placing_of
 from seatrial.model.machine import Machine, NetworkModel, NodeGroup
 from seatrial.model.test import Requires, RunSpec, Test
 from seatrial.model.topology import NodeWish

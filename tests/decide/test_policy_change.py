@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from seatrial.decide.admission import ThrottleState
 from seatrial.decide.policy_change import (
     before_parts,
     changed_parts,
@@ -18,9 +19,8 @@ from seatrial.decide.policy_change import (
     too_short,
     with_parts,
 )
-from seatrial.decide.throttle import ThrottleState
 from seatrial.journal.events import GaugeRead, TrialExtended, TrialStarted
-from seatrial.journal.trial_life import TrialLife
+from seatrial.journal.trial import TrialLife
 from seatrial.model.policy import (
     Caps,
     Entry,

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.decide.conductor import Conductor, Decision, Launch
 from seatrial.decide.mix import Mix
-from seatrial.decide.waves import Waves
+from seatrial.decide.once import Waves
 from seatrial.journal.events import (
     CompatStarted,
     Event,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.decide.resources import planned_shares
+from seatrial.decide.in_flight import planned_shares
 from seatrial.model.policy import Entry, Policy
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from seatrial.decide.throttle import LoadLimit, ThrottleState
+from seatrial.decide.admission import LoadLimit, ThrottleState
 from seatrial.journal.events import GaugeRead, PolicyChanged
 from seatrial.model.policy import Entry, Limits, Policy, ThrottleRule
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.decide.resources import ResourceRequest
-from seatrial.decide.waves import copies_at_full
+from seatrial.decide.in_flight import ResourceRequest
+from seatrial.decide.once import copies_at_full
 from seatrial.journal.events import RunJudged, RunSubmitted, TestStopped
 from seatrial.model.policy import Caps, Entry, Limits, Policy, PolicyTarget
 

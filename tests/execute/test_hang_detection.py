@@ -13,8 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.decide.conductor import Launch
-from seatrial.decide.in_flight import RunInFlight
-from seatrial.decide.resources import ResourceRequest
+from seatrial.decide.in_flight import ResourceRequest, RunInFlight
 from seatrial.execute import hangs as hang_detection
 from seatrial.execute import run_collector
 from seatrial.execute.background import Tasks

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal.checksum import all_hold, unsealed
-from seatrial.journal.encoding import decode_block
+from seatrial.journal.encoding import all_hold, decode_block, unsealed
 from seatrial.journal.events import AlertRaised, UnknownEvent
 from seatrial.journal.journal import Journal, read
 from tests.journals import without_checksums

@@ -64,7 +64,7 @@ from seatrial.journal.events import (
     finite,
 )
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial_life import TrialLife
+from seatrial.journal.trial import TrialLife
 from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
 from seatrial.model.decoding import DAMAGED
 from seatrial.model.policy import Limits

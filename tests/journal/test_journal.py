@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import JournalError, Owned
 from seatrial.journal import journal as module
-from seatrial.journal.checksum import seal
-from seatrial.journal.encoding import decode, decode_block, encode
+from seatrial.journal.encoding import decode, decode_block, encode, seal
 from seatrial.journal.events import AlertRaised, CheckStarted, Event, ScriptEnded
 from seatrial.journal.journal import Journal, fingerprint, path_of, read, read_blocks
 from seatrial.units import SECOND_NS

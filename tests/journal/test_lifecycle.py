@@ -35,7 +35,7 @@ from seatrial.journal.events import (
     UnknownEvent,
 )
 from seatrial.journal.run_life import RUN_STATE_HELP, RUN_TRANSITIONS, RunLife, RunState
-from seatrial.journal.trial_life import (
+from seatrial.journal.trial import (
     INTERRUPTED,
     TRIAL_STATE_HELP,
     TRIAL_TRANSITIONS,

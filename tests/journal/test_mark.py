@@ -9,9 +9,17 @@ from threading import Thread
 
 import pytest
 
-from seatrial.journal.damage import Damage, damage_of
 from seatrial.journal.events import AlertRaised, ScriptStarted
-from seatrial.journal.journal import Journal, has_lost_end, path_of, read, read_mark, write_mark
+from seatrial.journal.journal import (
+    Damage,
+    Journal,
+    damage_of,
+    has_lost_end,
+    path_of,
+    read,
+    read_mark,
+    write_mark,
+)
 
 LINES = 5
 

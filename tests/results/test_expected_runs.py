@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.decide.resources import requests_of
+from seatrial.decide.in_flight import requests_of
 from seatrial.decide.watchdogs import Due, Watchdogs, dues_of
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_record import Record

@@ -9,7 +9,7 @@ from seatrial.cli import Folders, as_typed
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.journal.damage import Damage, damage_of, damage_text
+from seatrial.journal.journal import Damage, damage_of, damage_text
 from seatrial.results.store import queries, upserts
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from seatrial.decide.admission import Gates
 from seatrial.decide.demand import Budget
 from seatrial.decide.in_flight import RunInFlight
-from seatrial.decide.place import NodePlacer
+from seatrial.decide.nodes import NodePlacer
 from seatrial.decide.state import ConductorState
 from seatrial.decide.watchdogs import PendingAlert
 from seatrial.journal.events import AlertRaised, Event, NodeExcluded, TestStopped

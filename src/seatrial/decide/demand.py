@@ -11,9 +11,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from seatrial.decide.admission import Admission, Gates
-from seatrial.decide.in_flight import InFlightCounts, RunInFlight
+from seatrial.decide.in_flight import InFlightCounts, Requests, RunInFlight
 from seatrial.decide.nodes import NodePool
-from seatrial.decide.resources import Requests
 from seatrial.model.policy import Policy
 
 

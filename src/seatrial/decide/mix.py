@@ -33,8 +33,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from seatrial.decide.demand import Budget, ChosenRun, Demand
-from seatrial.decide.in_flight import InFlightCounts, RunInFlight
-from seatrial.decide.resources import ROUNDING, Requests, planned_shares, widest_of
+from seatrial.decide.in_flight import (
+    ROUNDING,
+    InFlightCounts,
+    Requests,
+    RunInFlight,
+    planned_shares,
+    widest_of,
+)
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
 from seatrial.units import SECOND_NS

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from seatrial.journal.trial_life import TrialLife
+from seatrial.journal.trial import TrialLife
 from seatrial.model.policy import (
     Caps,
     Changes,

@@ -30,9 +30,8 @@ from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from seatrial.decide.demand import Budget, ChosenRun, Demand
-from seatrial.decide.in_flight import InFlightCounts, RunInFlight
+from seatrial.decide.in_flight import InFlightCounts, Requests, RunInFlight
 from seatrial.decide.once import shuffled
-from seatrial.decide.resources import Requests
 from seatrial.decide.sweep import Sweep
 from seatrial.judge.statistics.sequential import (
     AllocationNoise,

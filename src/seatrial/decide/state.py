@@ -1,6 +1,6 @@
 """What the conductor knows: a fold over events, so that recovery is to replay the journal.
 
-The states of the trial and of its runs are those of ``journal.trial_life`` and ``run_life``. What
+The states of the trial and of its runs are those of ``journal.trial`` and ``run_life``. What
 may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from seatrial.decide.admission import Admission
-from seatrial.decide.builds import BuildTracker
 from seatrial.decide.demand import Demand
 from seatrial.decide.failing import FailureWatch, RetryPolicy, is_watched
-from seatrial.decide.in_flight import FreeResources, InFlightCounts, RunInFlight
+from seatrial.decide.in_flight import (
+    BuildTracker,
+    FreeResources,
+    InFlightCounts,
+    ResourceRequest,
+    RunInFlight,
+    requests_of,
+)
 from seatrial.decide.mix import Mix
-from seatrial.decide.nodes import NodeRecord
-from seatrial.decide.once import Once
-from seatrial.decide.place import NodePlacer
+from seatrial.decide.nodes import NodePlacer, NodeRecord
+from seatrial.decide.once import Once, Waves
 from seatrial.decide.policy_change import followed
 from seatrial.decide.race import RaceDemand
-from seatrial.decide.resources import ResourceRequest, requests_of
 from seatrial.decide.watchdogs import STOPPED, RunTimes, Shortages, Watchdogs, dues_of
-from seatrial.decide.waves import Waves
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
-from seatrial.journal.trial import Trial
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import Trial, TrialState
 from seatrial.model.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
 from seatrial.model.identifiers import run_id_of
 from seatrial.model.policy import Limits, Policy, whole

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.decide.in_flight import RunInFlight
-from seatrial.decide.resources import Requests, expected_runs
+from seatrial.decide.in_flight import Requests, RunInFlight, expected_runs
 from seatrial.model.policy import Policy, fitting
 from seatrial.model.test import Case
 from seatrial.units import SECOND_NS, count, ns, show_seconds

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.account import user_name
 from seatrial.decide.conductor import Launch
-from seatrial.decide.place import placing_of
+from seatrial.decide.nodes import placing_of
 from seatrial.errors import SeatrialError, TrialError, UsageError
 from seatrial.execute.background import Tasks
 from seatrial.execute.daemon_thread import run_in_thread

@@ -20,7 +20,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_record import Record
 from seatrial.files import file_clock, remove_file, touch
 from seatrial.journal.journal import read_mark
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import TrialState
 from seatrial.log import logger
 from seatrial.units import SECOND_NS, show_seconds
 

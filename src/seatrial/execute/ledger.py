@@ -29,8 +29,7 @@ from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
-from seatrial.journal.trial import Trial
-from seatrial.journal.trial_life import TrialLife
+from seatrial.journal.trial import Trial, TrialLife
 from seatrial.judge.file_use import OPEN_FILES
 from seatrial.judge.references import References
 from seatrial.judge.verdict import Verdict

@@ -33,7 +33,7 @@ from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.hooks import keys_of
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
-from seatrial.journal.trial_life import TrialLife, TrialState
+from seatrial.journal.trial import TrialLife, TrialState
 from seatrial.judge.log_rules import own_rules
 from seatrial.lazy import yaml
 from seatrial.log import logger

@@ -30,8 +30,7 @@ from seatrial.execute.trial_paths import run_directory
 from seatrial.execute.trial_record import Record, checksum_of, known_by
 from seatrial.files import read_regular
 from seatrial.journal import events
-from seatrial.journal.damage import Damage, damage_of, damage_text
-from seatrial.journal.journal import Journal, read
+from seatrial.journal.journal import Damage, Journal, damage_of, damage_text, read
 from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial
 from seatrial.judge.check_tests import check_bounds, check_judging

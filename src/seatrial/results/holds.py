@@ -15,11 +15,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from seatrial.decide.builds import unbuilt
-from seatrial.decide.resources import planned_for
-from seatrial.decide.throttle import ThrottleState, declared, fits_in, sentence, unseen
+from seatrial.decide.admission import ThrottleState, declared, fits_in, sentence, unseen
+from seatrial.decide.in_flight import planned_for, unbuilt
 from seatrial.journal import events
-from seatrial.journal.trial_life import end_by
+from seatrial.journal.trial import end_by
 from seatrial.model.policy import Policy
 from seatrial.results.outages import Span
 from seatrial.results.trial_history import RunHistory, TrialHistory

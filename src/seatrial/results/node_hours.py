@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 from msgspec import Struct
 
-from seatrial.decide.resources import planned_for
+from seatrial.decide.in_flight import planned_for
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Policy

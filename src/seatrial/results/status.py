@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.decide.resources import expected_runs
+from seatrial.decide.in_flight import expected_runs
 from seatrial.execute.plan.checklist import ItemStatus, items_of
 from seatrial.execute.plan.component_tests import Place, named_beside, together
 from seatrial.execute.plan.policy import shared_node, width_of_machine, widths_of
@@ -28,7 +28,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import Reading
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial_life import INTERRUPTED, ClockSpan, end_by
+from seatrial.journal.trial import INTERRUPTED, ClockSpan, end_by
 from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, code_of

@@ -21,8 +21,7 @@ from seatrial.execute.plan.checklist import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import Trial
-from seatrial.journal.trial_life import end_by
+from seatrial.journal.trial import Trial, end_by
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.decide.builds import LONGEST_CAUSE
+from seatrial.decide.in_flight import LONGEST_CAUSE
 from seatrial.decide.race import RIGHT, LargestSearch, Race, RaceDemand, SettingInterval
 from seatrial.decide.state import ConductorState
 from seatrial.decide.sweep import Sweep

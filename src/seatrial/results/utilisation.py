@@ -19,7 +19,7 @@ from itertools import accumulate, groupby, pairwise
 from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
-from seatrial.journal.trial_life import end_by
+from seatrial.journal.trial import end_by
 from seatrial.results.outages import Span, outages_of, outside, whole_outages
 from seatrial.results.trial_history import NO_ENTRY, NodeBits, RunHistory, TrialHistory
 from seatrial.units import SECOND_NS

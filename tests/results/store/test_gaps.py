@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import damage as damage_module
+from seatrial.journal import journal as damage_module
 from seatrial.journal.events import AlertRaised
 from seatrial.results.store import ingest, queries
 from seatrial.results.store import upserts as gaps_module

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from seatrial.execute.kept_files import MAX_BYTES
-from seatrial.journal.checksum import ENDING, seal, seed_of
+from seatrial.journal.encoding import ENDING, seal, seed_of
 from seatrial.journal.events import OutputRemoved, RunJudged
 from seatrial.show.report import sign as signing
 from seatrial.show.report.sign import NAMES, files_in

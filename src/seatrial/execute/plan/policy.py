@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.decide.place import placing_of
+from seatrial.decide.nodes import placing_of
 from seatrial.execute.plan.component_tests import fits, part_of
 from seatrial.model import policy as resolved
 from seatrial.model.job_options import sharing_groups

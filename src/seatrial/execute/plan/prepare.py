@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.decide.resources import planned_for
+from seatrial.decide.in_flight import planned_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.check_mix import check_mix, check_sizes

@@ -29,8 +29,7 @@ from msgspec.structs import replace
 from seatrial.account import account, name_of
 from seatrial.errors import Owned, SeatrialError, UsageError
 from seatrial.files import make_folder, names_in, open_folder, open_regular, origin_by
-from seatrial.journal.checksum import ENDING, seed_of
-from seatrial.journal.encoding import decode_block
+from seatrial.journal.encoding import ENDING, decode_block, seed_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
 from seatrial.journal.lock import lock_of, take_lock

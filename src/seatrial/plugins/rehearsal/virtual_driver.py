@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from seatrial.decide.admission import STALE_NS
+from seatrial.decide.admission import STALE_NS, declared
 from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
-from seatrial.decide.throttle import declared
 from seatrial.execute.ledger import run_header
 from seatrial.execute.plan.policy import shared_node
 from seatrial.execute.trial_record import Record

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.decide.resources import expected_runs, requests_of, widest_of
+from seatrial.decide.in_flight import expected_runs, requests_of, widest_of
 from seatrial.judge.log_rules import FINDINGS, PREFIX
 from seatrial.model import codes
 from seatrial.model.plan import Criterion

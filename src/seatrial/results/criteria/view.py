@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.execute.plan.component_tests import fits
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import TrialState
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.criterion_kinds import kind_of, named

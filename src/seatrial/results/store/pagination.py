@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.journal.events import EVENT_NAMES, JobEnded, RunJudged, ScriptEnded, SubmitEnded
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import TrialState
 from seatrial.results.store.filters import conditions, listed, of_trials, trial_row
 from seatrial.results.store.queries import run_rows
 from seatrial.results.store.schema import Store

@@ -25,7 +25,7 @@ from seatrial.execute.trial_paths import run_directory
 from seatrial.files import open_descriptor
 from seatrial.journal.events import EVENT_KINDS, ReferencesCorrected, RunReviewed
 from seatrial.journal.lock import LONGEST_NAME, is_gone
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import TrialState
 from seatrial.model import codes
 from seatrial.model.figures import place_of
 from seatrial.results.store.filters import COPIED, MAX_NAMED, conditions, of_trials, trial_row

@@ -39,7 +39,7 @@ from msgspec.structs import astuple, replace
 from seatrial.errors import StoreError
 from seatrial.hooks import load, provided
 from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial_life import TrialState
+from seatrial.journal.trial import TrialState
 from seatrial.model import codes
 
 R = TypeVar("R", bound=Struct)

@@ -17,7 +17,7 @@ from seatrial.execute.plan_trials import PlanTrial
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import tags
 from seatrial.journal.events import EvidenceGiven
-from seatrial.journal.trial_life import TrialLife
+from seatrial.journal.trial import TrialLife
 from seatrial.judge import references as refs
 from seatrial.model.documents import Faults, read
 from seatrial.model.plan import Component, Criterion
