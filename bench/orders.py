@@ -28,11 +28,10 @@ from seatrial.lazy import Ints
 from seatrial.model.machine import NetworkModel
 from seatrial.model.machine_topology import made
 from seatrial.plugins.orders import search
-from seatrial.plugins.orders.best_order import curved_orders, likely_shapes, scored
-from seatrial.plugins.orders.made_patterns import parse_pattern
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
+from seatrial.plugins.orders.pattern_command import parse_pattern
 from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of
-from seatrial.plugins.orders.search import best_orders
+from seatrial.plugins.orders.search import best_orders, curved_orders, likely_shapes, scored
 
 PER_NODE = 32
 TORI = {63: (7, 3, 3), 128: (8, 4, 4), 768: (12, 8, 8), 2048: (16, 16, 8)}

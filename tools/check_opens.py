@@ -32,8 +32,8 @@ EXEMPT = {
     "cli/report_signatures.py": "a report that the user names",
     "show/report/sign.py": "a report, its signature and its signers, which the user names",
     "plugins/importers/oth/suite.py": "suites that the user names, and one written where he says",
-    "plugins/guard/program.py": "the user's own cache, and folders that are made for it alone",
-    "plugins/guard/site_files.py": "the site's guard, which its administrator writes",
+    "plugins/guard/program.py": "the user's own cache, folders that are made for it alone, and the "
+    "site's guard, which its administrator writes",
     "plugins/guard/quota.py": "the site's quotas, which its administrator writes",
     "plugins/orders/search.py": "a folder that is made for it alone",
     "model/suite.py": "a copy of a shipped suite, where the user says",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.plugins.compat.run import CompatSettings, texts, write
-from seatrial.plugins.guard import site_files
+from seatrial.plugins.guard import program
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from tests.plugins.guard import programs_to_judge as programs
 from tests.slurm.cluster import SlurmCluster
@@ -533,7 +533,7 @@ def test_full_file_systems(tmp_path: Path, mode: str) -> None:
 def test_the_guard_is_asked_where_its_launchers_are_in_path(tmp_path: Path) -> None:
     site, job = tmp_path / "a site", tmp_path / "job"
     rule = LaunchRule(name="no-mpt2", refuse='name == "mpt2.x"', message="No MPT 2.")
-    site_files.write(site, [rule])
+    program.write(site, [rule])
     programs.compiled(tmp_path, "mpt2.x", programs.PLAIN)
     write(job, CompatSettings(), [])
 

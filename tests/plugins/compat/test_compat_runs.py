@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import CompatStarted, RunJudged
-from seatrial.plugins.guard import site_files
+from seatrial.plugins.guard import program
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from tests.plugins.guard import programs_to_judge as programs
 from tests.programs import LONG_S, Driving, Workplace
@@ -262,7 +262,7 @@ def test_the_guard_of_the_site_is_asked_in_a_compat_job(place: Workplace, tmp_pa
     """Slurm's filter sees `enter` alone, and the launcher starts programs of other nodes by rsh."""
     rule = LaunchRule(name="no-mpt2", refuse='name == "mpt2.x"', message="No MPT 2.")
     site = tmp_path / "a site"
-    site_files.write(site, [rule])
+    program.write(site, [rule])
     programs.compiled(tmp_path / "bin", "mpt2.x", programs.PLAIN)
     programs.compiled(tmp_path / "bin", "good.x", programs.PLAIN)
     place.local(guard=str(site))
@@ -280,4 +280,4 @@ def test_the_guard_of_the_site_is_asked_in_a_compat_job(place: Workplace, tmp_pa
     assert (folder / "stdout").read_text().split() == ["1", "1", "0", "1"], said
     assert said.count("No MPT 2. (rule no-mpt2)") == 3
     assert f"seatrial: compat: refuse: {tmp_path}/bin/mpt2.x: No MPT 2." in said
-    assert len(list(site_files.log_entries(site))) == 3
+    assert len(list(program.log_entries(site))) == 3

@@ -9,7 +9,7 @@ import pytest
 from seatrial.journal.events import AlertRaised, SubmitEnded
 from seatrial.model.file_model import Scalar
 from seatrial.plugins.guard.launch_rules import LaunchRule
-from seatrial.plugins.guard.site_files import log_entries, write
+from seatrial.plugins.guard.program import log_entries, write
 from seatrial.plugins.guard.watch import GuardFailed, named_programs, refusal
 from tests.plugins.guard import programs_to_judge as programs
 from tests.programs import Workplace

@@ -12,7 +12,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.plugins.guard.launch_rules import LaunchRule
-from seatrial.plugins.guard.site_files import log_entries, write
+from seatrial.plugins.guard.program import log_entries, write
 from tests.plugins.guard import programs_to_judge as programs
 from tests.programs import Workplace
 from tests.slurm.cluster import ClusterOptions, SlurmCluster

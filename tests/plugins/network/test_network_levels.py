@@ -8,8 +8,13 @@ import pytest
 from seatrial.lazy import Floats
 from seatrial.model.machine import Machine, NetworkModel, NodeGroup
 from seatrial.model.topology import Topology, level_by_size
-from seatrial.plugins.network.levels import judged_by_level, level_findings, network_groups, texts
-from seatrial.plugins.network.matrices import Matrix
+from seatrial.plugins.network.matrices import (
+    Matrix,
+    judged_by_level,
+    level_findings,
+    network_groups,
+    texts,
+)
 
 NODES = 48
 NAMES = tuple(f"n{i:02}" for i in range(NODES))

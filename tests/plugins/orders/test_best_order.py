@@ -13,10 +13,10 @@ from seatrial.model.machine import NetworkModel
 from seatrial.model.machine_topology import made
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders import search
-from seatrial.plugins.orders.best_order import DEFAULT, ScoredOrder, order_of_cells, ranked, scored
-from seatrial.plugins.orders.made_patterns import irregular
 from seatrial.plugins.orders.network_loads import PlacedNetwork
+from seatrial.plugins.orders.pattern_command import irregular
 from seatrial.plugins.orders.patterns import Pattern, graph_of, parsed, pattern_of, stencil, written
+from seatrial.plugins.orders.search import DEFAULT, ScoredOrder, order_of_cells, ranked, scored
 
 NETWORKS = {
     "tree": NetworkModel(kind="tree", levels=[{"switch": 4}, {"group": 8}]),

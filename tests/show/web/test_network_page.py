@@ -13,7 +13,7 @@ import pytest
 
 from seatrial.model.machine import Machine, NetworkModel, NodeGroup
 from seatrial.plugins.network.matrices import Matrix, judged
-from seatrial.plugins.network.run_matrices import MUTE, SELF, Cells, Charted, MatrixPanel
+from seatrial.plugins.network.page import MUTE, SELF, Cells, Charted, MatrixPanel
 from tests.plugins.network import test_network_levels
 from tests.plugins.network.test_matrices import pairs_text
 from tests.programs import until

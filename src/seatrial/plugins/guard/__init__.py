@@ -19,7 +19,7 @@ def seatrial_commands() -> list[Command]:
         ),
         Command(
             "quota",
-            "seatrial.plugins.guard.quota_command:command",
+            "seatrial.plugins.guard.quota:command",
             "Let Slurm refuse jobs of users over a quota.",
             "Describe the machine",
         ),

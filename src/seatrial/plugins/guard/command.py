@@ -12,7 +12,7 @@ from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
-from seatrial.plugins.guard import launch_rules, program, site_files
+from seatrial.plugins.guard import launch_rules, program
 from seatrial.plugins.guard.launch_rules import LaunchRule
 from seatrial.plugins.guard.program import ProgramFacts
 from seatrial.results.store.export import to_json
@@ -119,7 +119,7 @@ def write(folder: Path, file: Path | None) -> int:
     """
     if file is None and not OWN.exists():
         raise UsageError(f"{OWN}: is not here; write the rules, or name their file with --rules")
-    for path in site_files.write(folder, _rules(file)):
+    for path in program.write(folder, _rules(file)):
         click.echo(path)
     return 0
 
@@ -132,7 +132,7 @@ def log(folder: Path, as_json: bool) -> int:
 
     DIR is the folder of `seatrial guard write`. The last 200 are shown.
     """
-    entries = sorted(site_files.log_entries(folder), key=lambda entry: entry.time)
+    entries = sorted(program.log_entries(folder), key=lambda entry: entry.time)
     if as_json:
         click.echo(to_json(msgspec.to_builtins(entries)), nl=False)
         return 0
@@ -141,7 +141,7 @@ def log(folder: Path, as_json: bool) -> int:
         table.add(*map(plain_line, msgspec.structs.astuple(entry)))
     if entries:
         click.echo(table)
-    for name in site_files.strange_logs(folder):
+    for name in program.strange_logs(folder):
         tell(f"log/{name}: is no regular file of that user; it is left out. Remove it")
     missed = sum(entry.action == "unjudged" for entry in entries)
     more = f"; {missed} could not be judged" if missed else ""

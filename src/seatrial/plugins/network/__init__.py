@@ -25,7 +25,7 @@ def seatrial_criteria() -> list[CriterionKind]:
 
 @hookimpl
 def seatrial_page_additions() -> list[PageAddition]:
-    data = "seatrial.plugins.network.run_matrices:on_machine"
+    data = "seatrial.plugins.network.page:on_machine"
     return [PageAddition("machine", data, "levels.html")]
 
 
@@ -42,4 +42,4 @@ def seatrial_pages() -> list[WebPage]:
 
 @hookimpl
 def seatrial_collectors() -> list[str]:
-    return ["seatrial.plugins.network.collector:MatrixReader"]
+    return ["seatrial.plugins.network.matrices:MatrixReader"]

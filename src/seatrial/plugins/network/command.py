@@ -25,8 +25,15 @@ from seatrial.model.figures import MetricValue
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold
 from seatrial.plugins.network import matrices
-from seatrial.plugins.network.levels import LevelFinding, judged_on, texts
-from seatrial.plugins.network.matrices import Matrix, MatrixJudgement, broken_groups, slow_groups
+from seatrial.plugins.network.matrices import (
+    LevelFinding,
+    Matrix,
+    MatrixJudgement,
+    broken_groups,
+    judged_on,
+    slow_groups,
+    texts,
+)
 from seatrial.results.store import queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import Filters, RunRow

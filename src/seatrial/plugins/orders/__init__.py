@@ -31,4 +31,4 @@ def seatrial_page_additions() -> list[PageAddition]:
 
 @hookimpl
 def seatrial_collectors() -> list[str]:
-    return ["seatrial.plugins.orders.collector:PatternReader"]
+    return ["seatrial.plugins.orders.patterns:PatternReader"]

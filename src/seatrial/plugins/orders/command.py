@@ -24,10 +24,9 @@ from seatrial.model.node_set import fold, unfold
 from seatrial.model.orders import MfdnKind, Order
 from seatrial.model.requirements import doubt_of_mapping, refused_mapping, reorders
 from seatrial.model.topology import Topology
-from seatrial.plugins.orders.best_order import ScoredOrder
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
 from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
-from seatrial.plugins.orders.search import best_orders, missing_programs
+from seatrial.plugins.orders.search import ScoredOrder, best_orders, missing_programs
 from seatrial.show.text import folded
 from seatrial.units import count, listed
 

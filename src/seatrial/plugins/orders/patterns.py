@@ -10,6 +10,8 @@ BYTES``, each kind of call and size ``NAME SIZE NUMBER BYTES``, each node ``NAME
 line is ``end``.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import re
@@ -20,12 +22,15 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.execute.run_collector import RunReader
+from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.wrappers import PATTERN_FOLDER, PATTERN_START
 from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.model.node_layout import spans
 from seatrial.model.orders import MAX_RANKS
 from seatrial.model.suite import PATTERN_FILE
+from seatrial.model.test import Test
 from seatrial.units import count
 
 HEAD = "seatrial pattern 1"
@@ -94,7 +99,7 @@ class RankGraph(Struct, frozen=True):
 
 
 def pattern_of(
-    ranks: int, rows: "Sequence[Sequence[int]] | Ints", calls: Sequence[PatternCall] = ()
+    ranks: int, rows: Sequence[Sequence[int]] | Ints, calls: Sequence[PatternCall] = ()
 ) -> Pattern:
     """Return the pattern of rows of sender, receiver, messages and bytes. Raises ValueError with
     the row that cannot be."""
@@ -647,3 +652,15 @@ def _record(path: Path, rank: int) -> RankRecord:
 
 def _cut(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+class PatternReader(RunReader):
+    """Makes the pattern of a run whose test asks for it."""
+
+    def is_slow(self, test: Test) -> bool:
+        return bool(test.run.pattern)
+
+    def collect(self, run: RunUnderWay) -> None:
+        if run.test.run.pattern:
+            with contextlib.suppress(OSError):
+                collect(run.path)
