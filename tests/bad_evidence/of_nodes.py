@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from seatrial.judge.log_rules import Rule
-from seatrial.plugins.facts.node_findings import findings_in
+from seatrial.plugins.facts.collector import findings_in
 from seatrial.plugins.facts.rules import with_shipped
 from seatrial.plugins.network.matrices import findings_in as network_findings
 from tests.plugins.network.test_matrices import pairs_text
@@ -290,7 +290,7 @@ def check(folder: Path, text: str = WHOLE, rules: str = OWN) -> Told:
     files(folder, own_yaml=rules)
     collected(folder, text)
     with (
-        patch("seatrial.plugins.facts.check_command.collect", _collected),
+        patch("seatrial.plugins.facts.rule_commands.collect", _collected),
         patch("seatrial.plugins.facts.changed.Collection.changed_since", return_value=[]),
     ):
         return command(folder, *CHECK)
@@ -306,7 +306,7 @@ def _(folder: Path) -> Told:
     files(folder, own_yaml=OWN)
     collected(folder, WHOLE)
     next((folder / "trials").rglob("facts.txt")).unlink()
-    with patch("seatrial.plugins.facts.check_command.collect", _collected):
+    with patch("seatrial.plugins.facts.rule_commands.collect", _collected):
         return command(folder, *CHECK)
 
 

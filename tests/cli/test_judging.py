@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from seatrial.journal.events import RunCreated, RunJudged, ScriptEnded, ScriptStarted
 from seatrial.model import codes
 from seatrial.model.codes import Code
-from seatrial.plugins.facts.digests import digests
-from seatrial.plugins.facts.node_facts import parsed
+from seatrial.plugins.facts.node_facts import digests, parsed
 from seatrial.results import notes
 from seatrial.show.page import Mark
 from seatrial.show.plots import time_line

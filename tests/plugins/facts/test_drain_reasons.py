@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.judge.log_rules import RuleFile
-from seatrial.plugins.facts.drain_reasons import SILENT, against_return, to_drain
 from seatrial.plugins.facts.node_facts import of_nodes
+from seatrial.plugins.facts.rule_commands import SILENT, against_return, to_drain
 from seatrial.plugins.facts.rules import judge, shipped_rules
 from tests.plugins.facts.test_judge_rules import Nodes, rule
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.plugins.facts.digests import NodeDigests, digests, keep
-from seatrial.plugins.facts.node_facts import of_nodes
+from seatrial.plugins.facts.node_facts import NodeDigests, digests, keep, of_nodes
 
 NODES = {
     "n1": {"a.x": "1", "a.y": "2", "now.load": "1"},

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from seatrial.journal.events import MetricRecorded
 from seatrial.judge.log_rules import Rule, RuleFile, is_named, metric_of, node_of, own_rules
 from seatrial.model.figures import MetricValue
-from seatrial.plugins.facts import node_findings
-from seatrial.plugins.facts.node_findings import findings_in
+from seatrial.plugins.facts import collector
+from seatrial.plugins.facts.collector import findings_in
 from tests.judge.helpers import a_test
 from tests.programs import Workplace
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_gives_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found(tmp_path) == {}
-    monkeypatch.setattr(node_findings, "_LIMIT", 6)
+    monkeypatch.setattr(collector, "_LIMIT", 6)
     assert of_lines(tmp_path, "n1 ok") == {"findings": 0}
     assert of_lines(tmp_path, "n1 good") == {}, "it is too large"
     (tmp_path / "nodecheck.txt").unlink()
@@ -102,7 +102,7 @@ def test_what_cannot_be_read_gives_no_figure(
 def test_only_so_many_nodes_have_a_figure_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_findings, "MAX_NODES", 2)
+    monkeypatch.setattr(collector, "MAX_NODES", 2)
     names = of_lines(tmp_path, "n3 bad x", "n1 bad x", "n2 bad x")
     assert names == {
         "findings": 3,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.plugins.facts.drift import rises, with_rates
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes
-from seatrial.plugins.facts.rates import rises, with_rates
 from seatrial.plugins.facts.rules import judge, load
 
 HOUR = 3600

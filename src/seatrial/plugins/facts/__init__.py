@@ -18,13 +18,13 @@ def seatrial_commands() -> list[Command]:
         ),
         Command(
             "lint",
-            "seatrial.plugins.facts.lint_command:command",
+            "seatrial.plugins.facts.rule_commands:lint",
             "Judge the facts of nodes by rules, each with its source.",
             "Describe the machine",
         ),
         Command(
             "check",
-            "seatrial.plugins.facts.check_command:command",
+            "seatrial.plugins.facts.rule_commands:check",
             "Check nodes by rules; drain those with findings.",
             "Describe the machine",
         ),

@@ -28,9 +28,8 @@ from seatrial.model.codes import PASS
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.plugins.facts import node_facts
-from seatrial.plugins.facts.digests import digest_of_nodes, digests
 from seatrial.plugins.facts.drift import against, between
-from seatrial.plugins.facts.node_facts import READINGS, FactTable
+from seatrial.plugins.facts.node_facts import READINGS, FactTable, digest_of_nodes, digests
 from seatrial.results.compare import Difference
 from seatrial.results.fact_sources import SlowFact, SlowFacts
 from seatrial.results.history import History, ReportedChange

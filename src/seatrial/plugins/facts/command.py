@@ -36,8 +36,8 @@ from seatrial.model.nodes import hosts_by_role, node_names, nodes_besides, roles
 from seatrial.model.places import named
 from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
+from seatrial.plugins.facts.drift import rises, with_rates
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
-from seatrial.plugins.facts.rates import rises, with_rates
 from seatrial.results.fact_sources import told_lately
 from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store

@@ -4,16 +4,19 @@
     table.nodes                             # ["n001", "n002", ...]
     table.facts_of("n001")["node.kernel"]         # 5.14.0-427
     table.folded("node.kernel")             # {"5.14.0-427": ["n001", ...], ...}
+    keep(trials, "frost", digests(table))       # after nodes were asked
+    NodeDigests(trials, "frost").digest("n[001-064]")   # 9f2c4d5e6a7b8c90
 
 A file has a line ``node<TAB>NAME`` before the facts of a node, and ``end<TAB>LINES`` after them
 (``execute/facts/collect.sh``). Equal lines of all nodes are one text here, and a node is a row of
 their numbers: 12,288 nodes of 200 facts take some tens of megabytes.
 
 Facts of the section ``now`` are readings, such as counters and free memory. They change by
-themselves, so differences leave them out.
+themselves, so differences and digests leave them out.
 """
 
 import codecs
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -21,8 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.errors import UsageError
-from seatrial.files import open_regular
+from seatrial.files import make_folder, open_regular, read_start, replace_file
 from seatrial.lazy import SmallInts, np
+from seatrial.model.node_set import unfold_or_empty
 from seatrial.units import count
 
 READINGS = "now."
@@ -255,3 +259,75 @@ class _Reader:
         index = {node: i for i, node in enumerate(nodes)}
         keys = list(self._keys)
         return FactTable(nodes, keys, self._lines, numbers, silent, self.troubles, index)
+
+
+# ---- digests -------------------------------------------------------------------------------------
+
+
+FOLDER = ".facts"
+DIGITS = 16
+MAX_BYTES = 64 << 20
+_SKIPPED = "skipped."
+
+
+def digests(table: FactTable) -> dict[str, str]:
+    """Return the digest of the facts of each node, without readings."""
+    columns = [i for i, key in enumerate(table.keys) if not key.startswith((READINGS, _SKIPPED))]
+    known: dict[bytes, str] = {}
+    of_nodes: dict[str, str] = {}
+    for node, row in zip(table.nodes, table.numbers[:, columns], strict=True):
+        if (key := row.tobytes()) not in known:
+            lines = sorted("\t".join(table.lines[number]) for number in row[row >= 0].tolist())
+            known[key] = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:DIGITS]
+        of_nodes[node] = known[key]
+    return of_nodes
+
+
+def digest_of_nodes(of_nodes: Iterable[str]) -> str:
+    """Return the digest of several nodes by those of each."""
+    distinct = set(of_nodes)
+    return (
+        distinct.pop()
+        if len(distinct) == 1
+        else hashlib.sha256("\n".join(sorted(distinct)).encode()).hexdigest()[:DIGITS]
+    )
+
+
+def keep(trials: Path, machine: str, of_nodes: Mapping[str, str]) -> None:
+    """Keep the digests of nodes that were asked; those of other nodes stay. Raises OSError."""
+    path = trials / FOLDER / machine
+    kept = {**_read(path), **of_nodes}
+    make_folder(path.parent)
+    text = "".join(f"{node}\t{digest}\n" for node, digest in sorted(kept.items()))
+    replace_file(path, text.encode())
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        text = read_start(path, MAX_BYTES).data.decode(errors="replace")
+    except OSError:
+        return {}
+    lines = (line.split("\t") for line in text.splitlines())
+    return {line[0]: line[1] for line in lines if len(line) == 2 and len(line[1]) == DIGITS}
+
+
+class NodeDigests:
+    """The digests of the nodes of a machine, read again when they changed."""
+
+    def __init__(self, trials: Path, machine: str) -> None:
+        self._path = trials / FOLDER / machine
+        self._seen: tuple[int, int] | None = None
+        self._known: dict[str, str] = {}
+
+    def digest(self, nodes: str) -> str:
+        """Return the digest of the facts of a node set; "" if those of one node are not known."""
+        try:
+            about = self._path.stat()
+        except OSError:
+            return ""
+        if (seen := (about.st_mtime_ns, about.st_ino)) != self._seen:
+            self._seen, self._known = seen, _read(self._path)
+        of_nodes = {self._known.get(node, "") for node in unfold_or_empty(nodes)}
+        if not of_nodes or "" in of_nodes:
+            return ""
+        return digest_of_nodes(of_nodes)

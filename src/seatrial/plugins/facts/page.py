@@ -12,8 +12,7 @@ from seatrial.model.node_set import fold
 from seatrial.plugins.facts import changed
 from seatrial.plugins.facts.changed import Collection
 from seatrial.plugins.facts.command import MachineFacts
-from seatrial.plugins.facts.drift import from_majority
-from seatrial.plugins.facts.rates import with_rates
+from seatrial.plugins.facts.drift import from_majority, with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
 from seatrial.results.fact_sources import told_lately
 from seatrial.show.web.page import PageQuery

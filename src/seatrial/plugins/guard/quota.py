@@ -323,6 +323,9 @@ def _unwritable(folder: Path, error: OSError) -> UsageError:
     return UsageError(f"{folder}: cannot be written: {error.strerror}; name another folder")
 
 
+# ---- seatrial quota ------------------------------------------------------------------------------
+
+
 NEW_AT_ONCE, NEW_SHARE = 10, 0.2  # users who get limits at once without a question; of all users
 
 

@@ -208,7 +208,7 @@ def figures_by_run(store: Store, names: Iterable[str]) -> dict[str, dict[int, fl
 
 def failed_nodes(store: Store) -> dict[int, set[str]]:
     """Return the nodes on which a run found something, by the row of the run: of runs in which one
-    job speaks for each of its nodes (``plugins/facts/node_findings.py``)."""
+    job speaks for each of its nodes (``plugins/facts/collector.py``)."""
     found: dict[int, set[str]] = {}
     for name in metric_names(store):
         if node := node_of(name):

@@ -32,7 +32,7 @@ from seatrial.judge.outputs import oth
 from seatrial.judge.reading import Missing, TooLarge, Unreadable, read_text, tail
 from seatrial.model import codes
 from seatrial.model.node_set import fold
-from seatrial.plugins.facts.node_findings import BAD, GOOD, MAX_NODES
+from seatrial.plugins.facts.collector import BAD, GOOD, MAX_NODES
 from seatrial.plugins.importers.results import (
     ImportedFigure,
     ImportedResults,
