@@ -20,7 +20,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from configparser import ConfigParser
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -31,6 +30,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 
 GROUP = "seatrial"
+HOOK = "seatrial_"  # how the name of each hook begins
 WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 """The variable that names plug-ins which are not loaded, with commas between them."""
 
@@ -557,11 +557,21 @@ class PluginFailed(UsageError):
     """A plug-in cannot be imported."""
 
 
+class _Manager(pluggy.PluginManager):
+    """The plug-ins that are loaded. Of the names in a module it looks at those of hooks alone."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        return super().parse_hookimpl_opts(plugin, name) if name.startswith(HOOK) else None
+
+    def parse_hookspec_opts(self, module: object, name: str) -> pluggy.HookspecOpts | None:
+        return super().parse_hookspec_opts(module, name) if name.startswith(HOOK) else None
+
+
 @functools.cache
 def plugins() -> pluggy.PluginManager:
     """Return the plug-ins that are loaded. Raises PluginFailed where one cannot be imported: what
     it adds would be missing without a word."""
-    manager = pluggy.PluginManager(GROUP)
+    manager = _Manager(GROUP)
     manager.add_hookspecs(sys.modules[__name__])
     for name in _CORE:
         manager.register(importlib.import_module(name), name)
@@ -599,17 +609,23 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def _in_folder(folder: Path) -> Iterator[Plugin]:
-    """Yield the plug-ins of the packages in a folder. The format is that of the specification
-    https://packaging.python.org/specifications/entry-points."""
+    """Yield the plug-ins of the packages in a folder."""
     for file in sorted(folder.glob("*-info/entry_points.txt")):
         with contextlib.suppress(OSError):
             # plain: a file of an installed package
-            text = file.read_text(errors="replace")
-            if f"[{GROUP}]" in text:
-                parser = ConfigParser(delimiters=("=",), interpolation=None)
-                parser.optionxform = str  # type: ignore[assignment,method-assign] # names as written
-                parser.read_string(text, str(file))
-                yield from (Plugin(name, value) for name, value in parser.items(GROUP))
+            yield from entry_points(file.read_text(errors="replace"))
+
+
+def entry_points(text: str) -> Iterator[Plugin]:
+    """Yield the plug-ins that a package's file of entry points names. The format is that of the
+    specification https://packaging.python.org/specifications/entry-points."""
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line.strip("[ ]")
+        elif group == GROUP and "=" in line and not line.startswith(("#", ";")):
+            name, _, place = line.partition("=")
+            yield Plugin(name.strip(), place.strip())
 
 
 def _in_archive(file: Path) -> Iterator[Plugin]:
