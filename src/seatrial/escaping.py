@@ -26,7 +26,7 @@ _CONTROLS = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 # What XML 1.0 cannot hold, and what a terminal would take for a command.
-_NO_XML = re.compile(
+_NO_XML = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
     "\ufffe\uffff]"
 )
@@ -104,7 +104,7 @@ def csv_cell(text: str) -> str:
 
 def xml_text(text: str) -> str:
     """Return text for XML: markup is quoted, characters that XML cannot hold are made visible."""
-    legal = _NO_XML.sub(lambda match: _visible(match[0]), text)
+    legal = re.sub(_NO_XML, lambda match: _visible(match[0]), text)
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -39,11 +39,11 @@ def direction_text(text: str) -> str:
 
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_NOTHING = re.compile(r"0+(ms|s|m|h|d)", re.ASCII)
-_CLOCK = re.compile(r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)", re.ASCII)
-_DAYS = re.compile(r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?", re.ASCII)
+_NOTHING = r"0+(ms|s|m|h|d)"
+_CLOCK = r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)"
+_DAYS = r"(?P<d>\d+)-(?P<h>\d+)(?::(?P<m>\d\d))?(?::(?P<s>\d\d))?"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKMGTP]?)(iB|B|)", re.ASCII)
-_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%", re.ASCII)
+_PERCENT = r"(\d+(?:\.\d+)?)\s*%"
 _LONGEST_TEXT = 64
 _LONGEST_SECONDS = 10 * 365 * 86400
 
@@ -62,7 +62,7 @@ def seconds(text: str | int | float) -> float:
 
 def span_of(text: str | int | float) -> float:
     """Return the seconds of a duration that may be 0 (or ``0h``)."""
-    if isinstance(text, str) and _NOTHING.fullmatch(text.strip()):
+    if isinstance(text, str) and re.fullmatch(_NOTHING, text.strip(), re.ASCII):
         return 0.0
     return 0.0 if text == 0 and not isinstance(text, bool) else seconds(text)
 
@@ -90,13 +90,13 @@ def moment_of(text: str, now: float | None = None) -> int:
     return int(((time.time() if now is None else now) - ago) * SECOND_NS)
 
 
-_DAY = re.compile(r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?", re.ASCII)
+_DAY = r"(?P<year>\d{4})(?:-(?P<month>\d\d)(?:-(?P<day>\d\d))?)?"
 
 
 def day_of(text: str) -> int:
     """Return the ns since the epoch at which a year, a month or a day begins: ``2013``,
     ``2013-03``, ``2013-03-14``. Raises ValueError with a remedy."""
-    match = _DAY.fullmatch(text.strip()[:_LONGEST_TEXT])
+    match = re.fullmatch(_DAY, text.strip()[:_LONGEST_TEXT], re.ASCII)
     try:
         year, month, day = (int(part or 1) for part in (match.groups() if match else "000"))
         if not 1900 <= year <= 2200:
@@ -110,7 +110,7 @@ def day_of(text: str) -> int:
 
 def _seconds_of_text(text: str) -> float:
     short = text[:_LONGEST_TEXT]
-    if clock := _CLOCK.fullmatch(short) or _DAYS.fullmatch(short):
+    if clock := re.fullmatch(_CLOCK, short, re.ASCII) or re.fullmatch(_DAYS, short, re.ASCII):
         return sum(int(part or 0) * _UNIT_SECONDS[unit] for unit, part in clock.groupdict().items())
     parts = _DURATION_PART.findall(short)
     if not parts or _DURATION_PART.sub("", short).strip() or short != text:
@@ -149,7 +149,7 @@ def number_or_size(text: str) -> float:
 def share_of(text: str | float) -> float:
     """Return a share: a number (``0.05``) or per cent (``5%``). Raises ValueError."""
     if isinstance(text, str):
-        match = _PERCENT.fullmatch(text.strip()[:_LONGEST_TEXT])
+        match = re.fullmatch(_PERCENT, text.strip()[:_LONGEST_TEXT], re.ASCII)
         if not match:
             raise ValueError(f"{text[:_LONGEST_TEXT]!r} is not a share; write e.g. 0.05 or 5%")
         return float(match[1]) / 100
@@ -304,13 +304,13 @@ def converted(value: float, unit: str, into: str) -> float | None:
     return value * (sizes[unit] / sizes[into]) if into in sizes else None
 
 
-_WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z][A-Za-z/]*)", re.ASCII)
+_WITH_UNIT = r"(\d+(?:\.\d+)?)\s*([A-Za-z][A-Za-z/]*)"
 
 
 def figure_of(text: str) -> tuple[float, str]:
     """Return the number and the unit of a figure that can be converted: ``50 GB/s``. Raises
     ValueError with a remedy."""
-    match = _WITH_UNIT.fullmatch(text.strip()[:_LONGEST_TEXT])
+    match = re.fullmatch(_WITH_UNIT, text.strip()[:_LONGEST_TEXT], re.ASCII)
     if not match or match[2] not in _DIMENSION_OF:
         raise ValueError(f"{text[:_LONGEST_TEXT]!r} is no figure; write e.g. 95%, 12000 or 50 GB/s")
     return float(match[1]), match[2]

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Decorator = Callable[..., Any]
 
 STAGES = ("alone", "full")  # of suite.model.Stage
-_LABEL = re.compile(r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})")
+_LABEL = r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})"
 
 
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
@@ -84,7 +84,7 @@ def _share(text: str) -> float:
 
 def parsed_label(text: str) -> tuple[str, str]:
     """Return the name and the value of a label, written as NAME=VALUE."""
-    if (match := _LABEL.fullmatch(text)) is None:
+    if (match := re.fullmatch(_LABEL, text)) is None:
         raise ValueError(
             f"{text!r}: write NAME=VALUE, such as load=dedicated: a name of letters, digits and _; "
             "a value without commas and quotes, of 100 characters at most"

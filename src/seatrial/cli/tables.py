@@ -18,11 +18,11 @@ from seatrial.escaping import plain_line
 from seatrial.show.page import Column, Table
 from seatrial.show.text import folded, table_text
 
-_COLUMN = re.compile(r"(.*?)(>?)(~?)(?:\?(-?\d))?", re.DOTALL)
+_COLUMN = r"(.*?)(>?)(~?)(?:\?(-?\d))?"
 
 
 def _column(form: str) -> Column:
-    match = _COLUMN.fullmatch(form)
+    match = re.fullmatch(_COLUMN, form, re.DOTALL)
     assert match is not None  # it matches every text
     return Column(
         match[1],

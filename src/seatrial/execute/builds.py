@@ -59,7 +59,7 @@ RESULT_START = 100  # bytes that hold the exit code
 CHANGED = "the sources changed since the trial was made; start a new trial"
 
 GRACE_SECONDS = 5
-_NO_SPACE = re.compile("No space left on device|Disk quota exceeded")
+_NO_SPACE = "No space left on device|Disk quota exceeded"
 _REMEDY = "see to the space and the health of the file system, then resume the trial"
 
 # The processes of the script do not hold the lock: one that stays behind would stop a later build.
@@ -86,7 +86,7 @@ exit "$_code"
 
 
 # A build script whose first command is a variable that is to name a compiler.
-_FIRST_CALL = re.compile(r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))")
+_FIRST_CALL = r"(?:\s*#.*\n)*\s*\$\{?((?:MPI)?(?:CC|CXX)|FC|MPIFC)(?:\}|(?=\s))"
 
 # The script of a prebuilt binary, which is not copied but linked, if it has this checksum.
 _PREBUILT = """\
@@ -132,7 +132,7 @@ async def build(directory: Path, test: Test, case: Case, machine: Machine) -> Bu
 async def kept(directory: Path, done: BuildResult) -> BuildResult:
     """Return a result once what was built is on the disk itself. Raises TrialError, and keeps no
     result, where the build failed because nothing could be written."""
-    if done.code and (is_full(directory) or _NO_SPACE.search(done.text)):
+    if done.code and (is_full(directory) or re.search(_NO_SPACE, done.text)):
         remove_file(directory / RESULT, missing_ok=True)
         raise TrialError(f"{directory}: the build could not write: {done.text[-200:]}; {_REMEDY}")
     if not done.code:
@@ -205,7 +205,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
 def _compiler_needed(script: str, toolchain: str) -> str:
     """Return bash that names the compiler that a build script calls first, if it is not there:
     modules of the machine may set it, so that only the build knows."""
-    if (called := _FIRST_CALL.match(script)) is None:
+    if (called := re.match(_FIRST_CALL, script)) is None:
         return ""
     name = called[1]
     fault = f"the toolchain {toolchain} has no {name.lower()}: ${name} is empty"

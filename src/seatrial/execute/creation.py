@@ -70,14 +70,14 @@ from seatrial.units import listed, show_seconds
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
 _MAKING = ".making-"
 
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+_TAG = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 
 
 def create(trials: Path, record: Record, cases: Iterable[Case]) -> TrialFolder:
     """Create the folder of a trial, complete or not at all. Raises UsageError for a tag that exists
     or cannot be the name of a folder, and for harmful tests without consent; TrialError where the
     folder cannot be created."""
-    if not _TAG.fullmatch(record.tag):
+    if not re.fullmatch(_TAG, record.tag):
         raise UsageError(f"--name {record.tag!r}: a tag is letters, digits, ._+- (at most 100)")
     if not (record.rehearsed or record.given or record.imported):
         require_consent(record.tests, record.machine, record.asked.consent)

@@ -452,7 +452,7 @@ NOTE = "seatrial:"
 LONGEST_NOTE = 200
 MOST = 0.05  # of the nodes of a machine
 
-_REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\[\]]*\])?\s*(?:\s[A-Z][A-Za-z]*=.*)?$")
+_REASON = r"\sReason=(.*?)(?:\s\[[^\[\]]*\])?\s*(?:\s[A-Z][A-Za-z]*=.*)?$"
 # States and flags of a node that starts jobs now, as scontrol joins them with +.
 _PRESENT = frozenset(
     {
@@ -486,7 +486,7 @@ def states() -> dict[str, DrainState]:
             drained = "DRAIN" in state
             note = ""
             if drained and fields.get("Reason", "") == NOTE:
-                reason = _REASON.search(line)
+                reason = re.search(_REASON, line)
                 note = reason[1] if reason else NOTE
             away = not _PRESENT.issuperset(state.split("+"))
             found[name] = DrainState(away, drained, note)

@@ -26,7 +26,7 @@ from seatrial.model.test import Build, Test
 
 # Functions that a user exported under the names of builtins, such as a cd that lists the folder.
 # Job scripts use these builtins.
-_OF_BUILTIN = re.compile(
+_OF_BUILTIN = (
     r"BASH_FUNC_([.:\[]|alias|bg|bind|break|builtin|cd|command|continue|declare|dirs|echo|enable"
     r"|eval"
     r"|exec|exit|export|false|fc|fg|getopts|hash|help|jobs|kill|let|local|mapfile|popd|printf|pushd"
@@ -97,7 +97,7 @@ def inherited(machine: Machine) -> dict[str, str]:
     host's, so that all other programs (python3) are the host's.
     """
     environment = {
-        name: value for name, value in os.environ.items() if not _OF_BUILTIN.fullmatch(name)
+        name: value for name, value in os.environ.items() if not re.fullmatch(_OF_BUILTIN, name)
     }
     if "HOSTNAME" in environment:  # of another host, where a scheduler passed it to this process
         environment["HOSTNAME"] = os.uname().nodename

@@ -164,8 +164,8 @@ MAX_WAITS_BYTES = 64 << 10
 MAX_KINDS = 3  # that a verdict names
 COLLECT_SECONDS = 60.0  # the longest time that a hung run is kept for it
 
-_TASK = re.compile(r" *(\d+): ?(.*)")  # a line that `srun --label` labelled
-_KIND = re.compile(r"\S+: (\d{1,9}) ([!-~]{1,40} (?:running|in [!-~]{1,60}(?: state)?))")
+_TASK = r" *(\d+): ?(.*)"  # a line that `srun --label` labelled
+_KIND = r"\S+: (\d{1,9}) ([!-~]{1,40} (?:running|in [!-~]{1,60}(?: state)?))"
 _SHELLS = ("bash ", "sh ")
 
 
@@ -179,7 +179,7 @@ def nodes_in_order(labelled: str) -> str:
     processes of all nodes, an empty line, then node after node."""
     tasks: dict[int, list[str]] = {}
     for line in labelled.splitlines():
-        if match := _TASK.fullmatch(line):
+        if match := re.fullmatch(_TASK, line):
             tasks.setdefault(int(match[1]), []).append(match[2])
     kinds: list[str] = []
     details: list[str] = []
@@ -208,7 +208,7 @@ def waits_in(path: Path) -> str:
         return ""
     kinds: Counter[str] = Counter()
     for line in text.partition("\n\n")[0].splitlines():
-        if match := _KIND.fullmatch(line):
+        if match := re.fullmatch(_KIND, line):
             kinds[match[2]] += int(match[1])
     programs = Counter({kind: n for kind, n in kinds.items() if not kind.startswith(_SHELLS)})
     commonest = (programs or kinds).most_common(MAX_KINDS)

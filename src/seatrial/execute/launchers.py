@@ -167,12 +167,12 @@ def launch_line(machine: Machine, test: Test, case: Case) -> str:
     return launch_of(machine, test, case).line
 
 
-_WRITTEN = re.compile(r"^export (LAUNCH=.*)$", re.MULTILINE)  # other variables may follow
+_WRITTEN = r"^export (LAUNCH=.*)$"  # other variables may follow
 
 
 def launch_written(job_script: str, default: str = "") -> str:
     """Return $LAUNCH as a job script has it; ``default`` where it has none, or is cut."""
-    if written := _WRITTEN.findall(job_script):
+    if written := re.findall(_WRITTEN, job_script, re.MULTILINE):
         with contextlib.suppress(ValueError):  # a quotation that does not end
             return shlex.split(written[-1])[0].removeprefix("LAUNCH=")
     return default
@@ -240,15 +240,15 @@ def rsh_options(flavour: str, hostfile: str = HOSTFILE) -> list[str]:
 # which are cores and GPUs of a host with tasks in them; each has ``-a`` tasks, ``-c`` cores and
 # ``-g`` GPUs; a host has ``-r`` of them. ``-d packed``: ranks fill one after the other.
 # ``-b packed:n``: a task is bound to n cores.
-_SETS = re.compile(r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)")
-_BINDING = re.compile(r"(?:^|\s)(?:-b|--bind\b)")
+_SETS = r"(?:^|\s)(?:-[nacgrp]\s*\d|--(?:nrs|np|tasks_per_rs|cpu_per_rs|gpu_per_rs)\b)"
+_BINDING = r"(?:^|\s)(?:-b|--bind\b)"
 
 
 def jsrun_arguments(launch: TaskLaunch) -> list[str]:
     """Return the words of jsrun: a resource set for each task; or one for each node, where its
     tasks share GPUs. None where the machine's options tell resource sets."""
     case, options = launch.case, " ".join(launch.launcher.options)
-    if _SETS.search(options):
+    if re.search(_SETS, options):
         return []
     shared = case.job.gpus_per_node
     sets, tasks, per_host = case.tasks, 1, case.tasks_per_node
@@ -256,7 +256,7 @@ def jsrun_arguments(launch: TaskLaunch) -> list[str]:
         sets, tasks, per_host = case.nodes, case.tasks_per_node, 1
     words = ["-n", str(sets), "-a", str(tasks), "-c", str(tasks * case.threads)]
     words += ["-g", str(shared or case.job.gpus_per_task), "-r", str(per_host), "-d", "packed"]
-    if _BINDING.search(options):
+    if re.search(_BINDING, options):
         return words
     return [*words, "-b", "none" if case.placement.bind == "none" else f"packed:{case.threads}"]
 

@@ -55,7 +55,7 @@ SHORTEST_PAUSE = 0.02
 LOOK_SECONDS = 0.05
 LONGEST_PAUSE = 0.5  # between two looks at a bundle
 
-_OF_TRIAL = re.compile(r"/runs/[^/]+/[^/]+$")  # a run's directory in the folder of its trial
+_OF_TRIAL = r"/runs/[^/]+/[^/]+$"  # a run's directory in the folder of its trial
 
 _STATES: dict[int | None, str] = {TIMEOUT.number: "timeout", CANCELLED.number: "cancelled"}
 
@@ -195,7 +195,7 @@ class LocalBackend:
         ours = {one.pid for one in self._running.values()}
         beside = (each for each in job_processes() if each.pid not in ours)
         directories = {os.path.realpath(each.script).rpartition("/")[0] for each in beside}
-        for other in sorted({_OF_TRIAL.sub("", each) for each in directories}):
+        for other in sorted({re.sub(_OF_TRIAL, "", each) for each in directories}):
             self._report(Disturbed(job.run_id, other))
 
     def _watch(

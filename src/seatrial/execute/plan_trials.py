@@ -51,7 +51,7 @@ from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
 _MAX_NAMED = 4
-_NUMBERED = re.compile(r"-\d+")  # the end of the tag of a later trial
+_NUMBERED = r"-\d+"  # the end of the tag of a later trial
 
 RECORDS = Component(component="", kind="checklist", about="What people recorded about the plan")
 
@@ -123,7 +123,7 @@ def _has_tag(record: Record, tag: str, name: str) -> bool:
     assert record.component is not None
     words = (name or record.plan, record.component.component, record.phase)
     stem = "-".join(filter(None, words))
-    return tag == stem or bool(_NUMBERED.fullmatch(tag.removeprefix(stem)))
+    return tag == stem or bool(re.fullmatch(_NUMBERED, tag.removeprefix(stem)))
 
 
 def elsewhere(trials: Path, path: Path, name: str = "") -> Path | None:

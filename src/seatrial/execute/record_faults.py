@@ -22,7 +22,7 @@ MAX_TEXT = 2000  # characters
 DAY_SECONDS = 86400  # a date may be that of another time zone
 STATES = ("", "open", "closed")
 KINDS = ("milestone", "part", "incident")
-_SUM = re.compile(r"[0-9a-f]{64}")
+_SUM = r"[0-9a-f]{64}"
 
 
 def fault_of(event: events.PersonsEvent | events.RunReviewed) -> str:
@@ -84,7 +84,7 @@ def _texts(event: events.PersonsEvent | events.RunReviewed) -> Iterator[tuple[st
 
 
 def _faults_of_document(event: events.EvidenceGiven) -> Iterator[str]:
-    if event.size < 0 or not _SUM.fullmatch(event.sha256):
+    if event.size < 0 or not re.fullmatch(_SUM, event.sha256):
         yield f"{event.document}: has no size and SHA-256 of a document"
     try:
         day_of(event.on)

@@ -62,9 +62,7 @@ SUMMED_AT_ONCE = 256 << 10  # bytes whose checksums are made in the loop itself
 LOOK_AGAIN_SECONDS = 0.5
 STDERR_TAIL = 8192
 
-_WRITE_ERROR = re.compile(
-    "write error: (No space left on device|Disk quota exceeded|Input/output error)"
-)
+_WRITE_ERROR = "write error: (No space left on device|Disk quota exceeded|Input/output error)"
 
 _RIGHT = (codes.PASS, codes.PERFORMANCE)
 
@@ -375,7 +373,7 @@ def _without_end(path: Path, own: JobEvents, exit_code: int | None) -> tuple[cod
 def _write_error(path: Path) -> str:
     """Return what the end of a run's stderr says of its shell, which could not write; "" where it
     says nothing. Errors of the test's own programs are the test's affair."""
-    match = _WRITE_ERROR.search(_stderr_tail(path))
+    match = re.search(_WRITE_ERROR, _stderr_tail(path))
     return match[0] if match else ""
 
 

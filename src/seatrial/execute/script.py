@@ -548,13 +548,13 @@ rm -f stripes.txt.part
 
 
 # What make, CMake, Autoconf, compilers and their wrappers read, whatever the script says.
-_READ_BY_TOOLS = re.compile(
+_READ_BY_TOOLS = (
     r"\w*(FLAGS|LIBS|_ROOT|_PREFIX|PATH)"
     r"|(CC|CXX|FC|F77|F90|CPP|LD|AR|MPI(CC|CXX|FC))"
     r"|(OMPI|MPICH|I_MPI|CRAY|CRAYPE|PE|CUDA|ROCM|HIP|NVHPC|MKL|CMAKE|CC|CXX)_\w+"
 )
 # They differ from shell to shell, and decide nothing of a build.
-_OF_SESSIONS = re.compile(
+_OF_SESSIONS = (
     r"PWD|OLDPWD|SHLVL|_|MANPATH|INFOPATH|WINDOWPATH|(SEATRIAL|XDG|SSH|DBUS|GPG|SLURM)_\w*"
 )
 
@@ -574,7 +574,8 @@ def build_variables(
     return sorted(
         (name, value)
         for name, value in environment.items()
-        if (name in named or _READ_BY_TOOLS.fullmatch(name)) and not _OF_SESSIONS.fullmatch(name)
+        if (name in named or re.fullmatch(_READ_BY_TOOLS, name))
+        and not re.fullmatch(_OF_SESSIONS, name)
     )
 
 

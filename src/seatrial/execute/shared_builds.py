@@ -69,7 +69,7 @@ USERS = "users"
 MAX_RECORD_BYTES = 64 << 20
 OWN = "seatrial."  # how the names of Seatrial's own files in a build begin
 
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_NUMBER = r"[1-9][0-9]{0,8}"
 
 Make = Callable[[Path], Awaitable[BuildResult]]
 
@@ -391,7 +391,7 @@ def _cannot(path: Path, error: OSError) -> Exception:
 
 def numbers_of(entry: Path) -> list[int]:
     """Return the numbers of the builds of an entry. Raises OSError."""
-    return [int(path.name) for path in entry.iterdir() if _NUMBER.fullmatch(path.name)]
+    return [int(path.name) for path in entry.iterdir() if re.fullmatch(_NUMBER, path.name)]
 
 
 def _use(entry: Path, number: int, link: Path) -> None:

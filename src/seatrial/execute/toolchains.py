@@ -300,8 +300,8 @@ _IDENTITIES = ("said ", "program ")
 """How the names begin under which a build tells by what else a compiler is told from another: the
 hash of all that it says with its version, and of its file."""
 
-_WORD = re.compile(r"[^\s;|&()<>\"'`={}]+")
-_COMPILER = re.compile(
+_WORD = r"[^\s;|&()<>\"'`={}]+"
+_COMPILER = (
     r"(?:[\w.-]+-)?(?:gcc|g\+\+|gfortran|clang|clang\+\+|flang|cc|c\+\+|CC|ftn|nvcc|hipcc|amdclang(?:\+\+)?"
     r"|amdflang|icc|icpc|ifort|icx|icpx|ifx|dpcpp|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran|xlc|xlC"
     r"|xlf|craycc|crayCC|crayftn|armclang(?:\+\+)?|armflang|fcc|FCC|frt|ncc|nc\+\+|nfort|nagfor"
@@ -368,9 +368,11 @@ def versions_script(build_script: str) -> str:
 
 def tools_named(build_script: str) -> list[str]:
     """Return the compilers that a build script names by themselves, such as ``nvcc``."""
-    named = dict.fromkeys(_WORD.findall(build_script))
+    named = dict.fromkeys(re.findall(_WORD, build_script))
     return [
-        word for word in named if "$" not in word and _COMPILER.fullmatch(word.rpartition("/")[2])
+        word
+        for word in named
+        if "$" not in word and re.fullmatch(_COMPILER, word.rpartition("/")[2])
     ][:MAX_TOOLS]
 
 

@@ -271,7 +271,7 @@ fi
 exec "$@"
 """
 
-_PLAIN = re.compile(r"[\w./+@:,=-]+")  # a path that the shell takes for one word
+_PLAIN = r"[\w./+@:,=-]+"  # a path that the shell takes for one word
 
 # The first attempt of a job that was requeued leaves lines.
 CLEARED_FOR_COUNTER = f'mkdir -p "$_run/{COUNTER_FOLDER}" && rm -f -- "$_run/{COUNTER_FOLDER}"/*\n'
@@ -291,7 +291,7 @@ def from_anywhere(line: str, run: str) -> str:
     other directories, too."""
     return (
         line.replace(f"./{COUNTER_START}", f"{run}/{COUNTER_START}")
-        if _PLAIN.fullmatch(run)
+        if re.fullmatch(_PLAIN, run)
         else line
     )
 

@@ -27,7 +27,7 @@ from seatrial.units import count, show_figure, show_seconds
 Number = int | float
 Whole = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]  # what a database can hold
 
-_EXIT_CODE = re.compile(r"exit code (-?[0-9]{1,10})")  # how version 0.1 wrote that of a job
+_EXIT_CODE = r"exit code (-?[0-9]{1,10})"  # how version 0.1 wrote that of a job
 _RECALLED = "taken back before it started"  # how version 0.1 wrote that a run was recalled
 
 
@@ -298,7 +298,7 @@ class JobEnded(RunEvent, frozen=True, kw_only=True, tag="job_end"):
 
     def __post_init__(self) -> None:
         # Version 0.1 wrote these two as words, and no other member.
-        if self.exit_code is None and (written := _EXIT_CODE.fullmatch(self.text)):
+        if self.exit_code is None and (written := re.fullmatch(_EXIT_CODE, self.text)):
             force_setattr(self, "exit_code", int(written[1]))
         if self.state == _RECALLED:
             force_setattr(self, "recalled", True)

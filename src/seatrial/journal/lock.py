@@ -121,7 +121,7 @@ FRESH_SECONDS = 60.0
 LONGEST_NAME = 400
 MACHINE_ID = Path("/etc/machine-id")  # machine-id(5)
 
-_NAME = re.compile(r"process (\d+) on (\S+)")
+_NAME = r"process (\d+) on (\S+)"
 
 
 def own_name() -> str:
@@ -156,7 +156,7 @@ def is_gone(name: str) -> bool:
     """Return whether an owner of this name is a process that has ended: it would be seen here, or
     this host was booted since. Hosts may share an image, and so the id of the installation: their
     names differ then."""
-    match = _NAME.search(name)
+    match = re.search(_NAME, name)
     if match is None:
         return False
     written, here = name.strip().partition("\n")[2].strip(), _place()

@@ -182,7 +182,7 @@ KINDS = (
     "consistent",
     *(kind.name for kind in provided("seatrial_checks")),
 )
-_SHA256 = re.compile("[0-9a-fA-F]{64}")
+_SHA256 = "[0-9a-fA-F]{64}"
 _COMPANIONS = {**dict.fromkeys(BOUNDS, "value"), "sha256": "identical"}
 
 
@@ -212,7 +212,7 @@ def _faults_of_kind(check: Check, kind: str) -> Iterator[tuple[str, str]]:
         if fault := fault_of_pattern(getattr(check, kind), groups):
             yield kind, fault
     yield from _faults_of_companions(check, kind)
-    if kind == "identical" and not _SHA256.fullmatch(check.sha256 or "0" * 64):
+    if kind == "identical" and not re.fullmatch(_SHA256, check.sha256 or "0" * 64):
         text = "must be 64 hexadecimal digits, as sha256sum prints them; without it, it is learned"
         yield "sha256", text
 

@@ -152,7 +152,7 @@ ROLE: Final = "role."
 _COUNTS = (ROLE, "uneven.")  # beginnings of the names that are about the machine
 _OWN = Path("rules")  # below the working directory, as machines are
 _KINDS = ("holds", "alike", "unique", "complete", "apart")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+_NAME = r"[a-z0-9][a-z0-9-]{0,59}"
 
 
 def read_files(paths: Iterable[Path]) -> list[RuleFile]:
@@ -266,17 +266,17 @@ def about_machine(rule: Rule, values: Iterable[str] = ()) -> bool:
 # What in an expression of a rule is no name of Python: texts are left alone; a key in backquotes; a
 # key with ``@``, more than one dot, or a star that no product has.
 _STAR = r"(?:(?<=[.@])\*|\*(?=@|\.[A-Za-z*]|\s*(?:$|[=!<>),\]]|(?:in|not|and|or|if|else)\b)))"
-_WORDS = re.compile(
+_WORDS = (
     r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|`(?P<quoted>[^`]+)`"""
     rf"|(?<![\w.])(?P<key>[a-z]\w*(?:\.(?:[\w@]|{_STAR})+)+)"
 )
-_PLAIN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?")
+_PLAIN = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)?"
 
 
 def is_pattern(name: str) -> bool:
     """Return whether a name in an expression of a rule is a pattern, or a key that no name of an
     expression can be: ``nid.*``, ``nid.10.20.1.101@o2ib1``."""
-    return not _PLAIN.fullmatch(name)
+    return not re.fullmatch(_PLAIN, name)
 
 
 @cache
@@ -291,7 +291,7 @@ def compile_rule(text: str) -> Expression:
         return keys.setdefault(key, f"_fact{len(keys)}")
 
     try:
-        inner = compile_expression(_WORDS.sub(replaced, text))
+        inner = compile_expression(re.sub(_WORDS, replaced, text))
     except ExpressionError as error:
         message = str(error)
         for key, name in keys.items():
@@ -306,7 +306,7 @@ def compile_rule(text: str) -> Expression:
 
 
 def _check(rule: Rule, at: Location) -> None:
-    if not _NAME.fullmatch(rule.name):
+    if not re.fullmatch(_NAME, rule.name):
         at.fault("a name must be small letters, digits and -", "name")
     kinds = [name for name in _KINDS if getattr(rule, name)]
     if len(kinds) != 1:
@@ -363,7 +363,7 @@ PREFIX: Final = "findings_of_"
 NODECHECK: Final = "nodecheck.txt"
 FILES: Final = frozenset({FACTS_FILE, NODECHECK})
 
-_NODE = re.compile(r"failed_node\{node=([^}]+)\}")
+_NODE = r"failed_node\{node=([^}]+)\}"
 
 
 def is_named(names: Collection[str]) -> bool:
@@ -378,5 +378,5 @@ def metric_of(node: str) -> str:
 
 def node_of(metric: str) -> str:
     """Return the node of such a metric; "" for another metric."""
-    match = _NODE.fullmatch(metric)
+    match = re.fullmatch(_NODE, metric)
     return match[1] if match else ""

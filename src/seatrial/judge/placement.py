@@ -29,7 +29,7 @@ LONGEST_SET = 8192  # characters of a set of CPUs
 
 Cpus = frozenset[int]
 
-_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_RANGE = r"([0-9]{1,4})(?:-([0-9]{1,4}))?"
 
 
 class ThreadPlace(NamedTuple):
@@ -83,7 +83,7 @@ def cpus_of(text: str) -> Cpus:
     """Return the CPUs of ``0-3,8``. Raises ValueError for any other text."""
     cpus: set[int] = set()
     for part in text[: LONGEST_SET + 1].split(","):
-        match = _RANGE.fullmatch(part.strip())
+        match = re.fullmatch(_RANGE, part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first or last >= MAX_CPUS or len(text) > LONGEST_SET:
             raise ValueError(f"{text[:60]!r} is not a set of CPUs such as 0-3,8")

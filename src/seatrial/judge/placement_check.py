@@ -23,8 +23,8 @@ from seatrial.model.test import Check
 
 MAX_THREADS = 100_000
 
-_GIVEN = re.compile(r"^given node (\S{1,255}) mask (\S+)$", re.MULTILINE)
-_ASKED = re.compile(r"^asked slot ([0-9]{1,6}) mask (\S+)$", re.MULTILINE)
+_GIVEN = r"^given node (\S{1,255}) mask (\S+)$"
+_ASKED = r"^asked slot ([0-9]{1,6}) mask (\S+)$"
 
 
 def places_in(text: str) -> list[ThreadPlace]:
@@ -40,7 +40,7 @@ def places_in(text: str) -> list[ThreadPlace]:
 
 def given_in(text: str) -> CpusGiven | None:
     """Return the CPUs that the job script says it was given."""
-    match = _GIVEN.search(text)
+    match = re.search(_GIVEN, text, re.MULTILINE)
     try:
         return CpusGiven(match[1], cpus_of(match[2])) if match else None
     except ValueError:
@@ -50,7 +50,7 @@ def given_in(text: str) -> CpusGiven | None:
 def asked_in(text: str) -> tuple[Cpus, ...]:
     """Return the CPUs of each slot of a node that the job script says its launcher asks for."""
     try:
-        masks = {int(slot): cpus_of(mask) for slot, mask in _ASKED.findall(text)}
+        masks = {int(slot): cpus_of(mask) for slot, mask in re.findall(_ASKED, text, re.MULTILINE)}
         return tuple(masks[slot] for slot in range(len(masks)))
     except (ValueError, KeyError):
         return ()

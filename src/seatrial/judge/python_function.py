@@ -182,13 +182,13 @@ if __name__ == "__main__":
 # fault_of_source("answer.py:check", folder) # "answer.py has no function check; it has judge"
 
 
-_NAMED = re.compile(r"(?P<file>[^:\0]+\.py):(?P<function>[A-Za-z_]\w*)")
+_NAMED = r"(?P<file>[^:\0]+\.py):(?P<function>[A-Za-z_]\w*)"
 _ANY = {"*", "__getattr__", "globals"}  # with these a module has names that are not written in it
 
 
 def fault_of_function(named: str, folder: Path) -> str:
     """Return the fault of ``file.py:function``; "" if it has none. Nothing is imported."""
-    match = _NAMED.fullmatch(named)
+    match = re.fullmatch(_NAMED, named)
     if not match:
         return f"{named[:80]!r} does not name a function; write file.py:function"
     path = folder / match["file"]  # absolute if the test inherits it from another folder

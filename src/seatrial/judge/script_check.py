@@ -53,7 +53,7 @@ _NO_MEMORY = re.compile(
     r"\S+: .*\bcannot allocate (memory|[0-9]+ bytes)|MemoryError", re.IGNORECASE
 )
 SCRIPT_KEYS = ("codes", "time_limit", "memory_limit")
-_VARIABLE = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_VARIABLE = r"[A-Za-z]\w*"
 
 
 def find_by_script(
@@ -146,7 +146,11 @@ def _is_exit_code(text: str) -> bool:
 
 
 def _environment(test_folder: Path, names: Mapping[str, Any]) -> dict[str, str]:
-    own = {name: show(value) for name, value in names.items() if _VARIABLE.fullmatch(name)}
+    own = {
+        name: show(value)
+        for name, value in names.items()
+        if re.fullmatch(_VARIABLE, name, re.ASCII)
+    }
     return {**os.environ, **own, "SEATRIAL_TEST": str(test_folder.absolute())}
 
 
@@ -176,10 +180,10 @@ PIECE = 8 << 20  # bytes from the beginning of a file, and as many from its end
 LONGEST_LINE = 500  # characters of what is shown
 BEFORE = 200  # of these at most before what was found
 
-_BAR = re.compile(r"^[-=*]{20,}\s*$", re.MULTILINE)  # around messages of Open MPI and MPICH
-_WORDS = re.compile(r"\w{2}")
+_BAR = r"^[-=*]{20,}\s*$"  # around messages of Open MPI and MPICH
+_WORDS = r"\w{2}"
 # What launchers say of every run that failed, whatever it failed of.
-_OF_LAUNCHERS = re.compile(
+_OF_LAUNCHERS = (
     r"^srun: error: .*: (Exited with exit code|Terminated|Killed)"
     r"|^(srun|slurmstepd): .*(Terminating|terminating|CANCELLED AT)"
     r"|exited with non-zero (status|exit code)|has exited due to process rank"
@@ -269,7 +273,7 @@ def last_words(folder: Path) -> FoundCause:
         end = tail(folder / name, LAST_LINES)
         for words in reversed(_statements(end.text if end else "")):
             is_own = words.startswith(OWN_WORDS)
-            if _WORDS.search(words) and not is_own and not _OF_LAUNCHERS.search(words):
+            if re.search(_WORDS, words) and not is_own and not re.search(_OF_LAUNCHERS, words):
                 return FoundCause("", line=f"{name}: {plain_line(words.strip())[:LONGEST_LINE]}")
     return NO_CAUSE
 
@@ -277,7 +281,7 @@ def last_words(folder: Path) -> FoundCause:
 def _statements(text: str) -> list[str]:
     """Return the lines of a text; of what is between two bars the first paragraph, as one line."""
     statements: list[str] = []
-    for place, part in enumerate(_BAR.split(text)):
+    for place, part in enumerate(re.split(_BAR, text, flags=re.MULTILINE)):
         if place % 2:
             paragraph = part.strip().partition("\n\n")[0]
             statements.append(" ".join(line.strip() for line in paragraph.splitlines()))

@@ -27,7 +27,7 @@ MAX_MATCHES = 1_000_000
 # Python can interrupt a search between its steps alone, and takes a repetition as one step, which
 # may take long with a high count.
 _HIGH_COUNT = re.compile(r"\{\d*,?\d{3,}\}")
-_RETURN = re.compile(r"\\r|\r")  # as an escape, or as YAML makes it of one in double quotes
+_RETURN = r"\\r|\r"  # as an escape, or as YAML makes it of one in double quotes
 
 
 class SearchFailed(Exception):
@@ -61,7 +61,7 @@ def find_placed(pattern: str, text: str) -> list[tuple[str, int]]:
 
 
 def _search(patterns: list[str], text: str, most: int) -> list[list[Match]]:
-    if "\r" in text and not any(_RETURN.search(pattern) for pattern in patterns):
+    if "\r" in text and not any(re.search(_RETURN, pattern) for pattern in patterns):
         text = text.replace("\r", "\n")  # as many characters: places stay
     compiled = [re.compile(pattern, re.MULTILINE) for pattern in patterns]
     main_thread = threading.current_thread() is threading.main_thread()

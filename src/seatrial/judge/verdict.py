@@ -250,9 +250,9 @@ LEAST_KB_USUAL = 32 << 10
 LEAST_SHARE = 0.5  # of the memory: stacks and static data are not malloc's
 MAX_BYTES = 128 << 10
 
-_COUNT = re.compile(r"-?\d{1,19}")
-_SAMPLE = re.compile(r"(\d{1,15}) (\d{1,15}) (\d{1,15})")
-_STRIPES = re.compile(r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)")
+_COUNT = r"-?\d{1,19}"
+_SAMPLE = r"(\d{1,15}) (\d{1,15}) (\d{1,15})"
+_STRIPES = r"\s*(?:lmm_)?stripe_(count|size): +(-?\d{1,19})(?= |$)"
 
 
 def faults_of_settings(settings: RunSettings, folder: Path) -> list[Finding]:
@@ -315,7 +315,7 @@ def refusal_of_space(settings: RunSettings, folder: Path) -> str:
         return ""
     told = dict(line.split(" ", 1) for line in lines if " " in line)
     path = told.pop("path", settings.space_path)
-    sizes = {name: int(value) for name, value in told.items() if _COUNT.fullmatch(value)}
+    sizes = {name: int(value) for name, value in told.items() if re.fullmatch(_COUNT, value)}
     return plain_line(
         f"no space: {path} {_lacking_space(sizes)}: free some, or make the run smaller"
     )
@@ -350,7 +350,7 @@ def _fault_of_pages(asked: str, folder: Path) -> str:
 def pages_used(text: str) -> tuple[int, int, int] | None:
     """Return the memory of the largest process of a run in kB, as ``pages.txt`` tells it: in 4k
     pages, in transparent huge pages, and in pages of hugetlbfs. None if it is empty or damaged."""
-    match = _SAMPLE.fullmatch(text.strip())
+    match = re.fullmatch(_SAMPLE, text.strip())
     if match is None:
         return None
     anonymous, thp, hugetlb = map(int, match.groups())
@@ -365,7 +365,7 @@ def _fault_of_stripes(settings: RunSettings, text: str) -> str:
             return plain_line(f"{_asked(settings)}; {line[8:]}")
         if line.startswith("file: "):
             file = line[6:]
-        for key, value in _STRIPES.findall(line):
+        for key, value in re.findall(_STRIPES, line):
             seen = True
             if _are_others(settings, key, int(value), file):
                 where = "the directory" if file == "." else file

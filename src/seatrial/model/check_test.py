@@ -124,9 +124,9 @@ RUN_FILES = frozenset(
 )
 BUILD_LOG, BUILD_FILES = "build.log", "seatrial."
 
-_PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-_MEANT = re.compile(r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}")  # $name, ${name}, {name}
+_PARAMETER = r"[A-Za-z][A-Za-z0-9_]*"
+_SHA256 = r"[0-9a-fA-F]{64}"
+_MEANT = r"\$\{?([A-Za-z]\w*)\}?|\{([A-Za-z]\w*)\}"  # $name, ${name}, {name}
 
 
 def check(test: Test, location: Location, written: Set[str] | None = frozenset()) -> None:
@@ -172,7 +172,7 @@ class _Checker(_ExpressionChecker):
                 self.fault("is a parameter too; rename one of them", "environment", name)
             if isinstance(value, FromParameter):
                 self._parameter_of(value, name)
-            elif (meant := _MEANT.fullmatch(str(value))) and (
+            elif (meant := re.fullmatch(_MEANT, str(value))) and (
                 parameter := meant[1] or meant[2]
             ) in known:
                 text = f"{value!r} is only text; for the parameter write {{parameter: {parameter}}}"
@@ -248,7 +248,11 @@ class _Checker(_ExpressionChecker):
                 self.fault(f"{message}; a parameter that depends needs no zip", "zip", i)
 
     def _parameter_name(self, name: str, key: str) -> None:
-        if not _PARAMETER.fullmatch(name) or keyword.iskeyword(name) or name in ("true", "false"):
+        if (
+            not re.fullmatch(_PARAMETER, name)
+            or keyword.iskeyword(name)
+            or name in ("true", "false")
+        ):
             message = "a parameter's name must be letters, digits and _, and no word of expressions"
             self.fault(message, key, name)
         elif is_reserved(name):
@@ -306,7 +310,7 @@ class _Checker(_ExpressionChecker):
         if not os.path.isfile(path):  # noqa: PTH113 - Path's raises where it may not look
             self.fault(f"{path} is no file", "build", "prebuilt")
         self._free_in_build(path.name, "build", "prebuilt")
-        if not _SHA256.fullmatch(build.sha256):
+        if not re.fullmatch(_SHA256, build.sha256):
             text = "must be the checksum of the prebuilt binary: 64 hex digits, as sha256sum prints"
             self.fault(text, "build", "sha256")
         for key, default in (
@@ -373,7 +377,7 @@ def fault_of_file_name(name: str, test: Test) -> str:
 # Check the ``run`` of a decoded test: sizes, placement, what is asked of scheduler and memory.
 
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_WORD = r"[A-Za-z_][A-Za-z0-9_.]*"
 _SIZES = ("nodes", "tasks", "tasks_per_node", "threads_per_task", "tasks_per_numa")
 
 
@@ -408,7 +412,7 @@ class _RunChecker(_ExpressionChecker):
             seconds(written)
         except ValueError as error:
             text = written if isinstance(written, str) else ""  # it may be an expression
-            if self.known.intersection(_WORD.findall(text)) or set("*/+(") & set(text):
+            if self.known.intersection(re.findall(_WORD, text)) or set("*/+(") & set(text):
                 self.expression(text, self.known, "run", "walltime")
             else:
                 self.fault(str(error), "run", "walltime")
@@ -470,7 +474,7 @@ class _RunChecker(_ExpressionChecker):
         text = getattr(self.test.run, key)
         if text is None or text in self.known:
             return
-        if not _WORD.fullmatch(text):
+        if not re.fullmatch(_WORD, text):
             self.expression(text, self.known, "run", key)
         elif self.names_known:
             self.add(fault_of_choice(key, text), "run", key)

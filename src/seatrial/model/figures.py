@@ -26,8 +26,8 @@ _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][-+]?[0-9]+)?")
 _WITHOUT_LETTER = re.compile(r"([-+]?[0-9]?\.[0-9]{3,})([-+][1-9][0-9]{2})")
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf|infinity)(?:\(\w*\))?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-_LABELLED = re.compile(r"([^{]+)\{(\w+=.*)\}", re.DOTALL)
-_NEXT_LABEL = re.compile(r",(?=\w+=)")
+_LABELLED = r"([^{]+)\{(\w+=.*)\}"
+_NEXT_LABEL = r",(?=\w+=)"
 
 
 class MetricValue(Struct, frozen=True, omit_defaults=True):
@@ -65,10 +65,10 @@ class Labelled(NamedTuple):
     def of(cls, full_name: str) -> "Labelled":
         """Return the parts of ``latency{benchmark=MPI Latency,bytes=8}``; a name that is written
         otherwise has no labels."""
-        match = _LABELLED.fullmatch(full_name)
+        match = re.fullmatch(_LABELLED, full_name, re.DOTALL)
         if not match:
             return cls(full_name, {})
-        pairs = (pair.partition("=") for pair in _NEXT_LABEL.split(match[2]))
+        pairs = (pair.partition("=") for pair in re.split(_NEXT_LABEL, match[2]))
         return cls(match[1], {label: value for label, _, value in pairs})
 
     def without(self, label: str) -> str:

@@ -244,10 +244,10 @@ def written(grid: GridOrder, per_line: int = 0, quiet: bool = False) -> str:
 EXAMPLES = "smp, round robin, folded, grid 8x8 by 2x2, mfdn 5 BDM, file NAME or random 1"
 
 _SIZE = r"\d{1,7}(?:[x,]\d{1,7})*"
-_GRID = re.compile(rf"grid ({_SIZE}) by ({_SIZE})((?: [a-z]+)*)", re.IGNORECASE)
-_MFDN = re.compile(r"mfdn (\d{1,6}) (\w+)(?: from (\w+))?", re.IGNORECASE)
-_RANDOM = re.compile(r"random (\d{1,15})", re.IGNORECASE)
-_FILE = re.compile(r"file (\S.*)", re.IGNORECASE)
+_GRID = rf"grid ({_SIZE}) by ({_SIZE})((?: [a-z]+)*)"
+_MFDN = r"mfdn (\d{1,6}) (\w+)(?: from (\w+))?"
+_RANDOM = r"random (\d{1,15})"
+_FILE = r"file (\S.*)"
 _MAJORS: dict[str, Major] = {"row": "R", "column": "C"}
 _CURVES: dict[str, Curve] = {"z": "Z", "peano": "P", "hilbert": "H"}
 _SIMPLE: dict[str, Callable[[Sequence[int]], Order]] = {
@@ -291,15 +291,15 @@ def parse_order(text: str) -> WrittenOrder:
     words = " ".join(text.split())
     if make := _SIMPLE.get(words.lower()):
         return WrittenOrder(words, make)
-    if match := _RANDOM.fullmatch(words):
+    if match := re.fullmatch(_RANDOM, words, re.IGNORECASE):
         seed = int(match[1])
         return WrittenOrder(words, lambda sizes: orders.shuffled(sizes, seed))
-    if match := _FILE.fullmatch(words):
+    if match := re.fullmatch(_FILE, words, re.IGNORECASE):
         return WrittenOrder(words, None, match[1])
-    if match := _GRID.fullmatch(words):
+    if match := re.fullmatch(_GRID, words, re.IGNORECASE):
         grid = _grid(match)
         return WrittenOrder(words, lambda sizes: order_of_grid(grid))
-    if match := _MFDN.fullmatch(words):
+    if match := re.fullmatch(_MFDN, words, re.IGNORECASE):
         diagonals, kind = int(match[1]), _mfdn_kind(match[2])
         usual: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
         start = _mfdn_kind(match[3]) if match[3] else usual

@@ -27,7 +27,7 @@ TEXT_KEYS = ("partition", "account", "qos", "reservation")
 ASKED_KEYS = (*GPU_KEYS, "memory", *TEXT_KEYS, "options")
 _OVERRIDDEN = (*TEXT_KEYS, "constraint")
 
-_INSERTED = re.compile(r"\{([^{}]*)\}")
+_INSERTED = r"\{([^{}]*)\}"
 _LONGEST = 1000
 
 # Options of sbatch by which Seatrial describes a job itself, and what is to be used instead.
@@ -41,7 +41,7 @@ _OWN = {
     **dict.fromkeys(("cpus-per-task", "c"), "run.threads_per_task"),
     **dict.fromkeys(("time", "t"), "run.walltime"),
 }
-_OPTION = re.compile(r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)", re.DOTALL)
+_OPTION = r"--([a-z][a-z-]*)(=.*)?|-([A-Za-z])(.*)"
 
 
 class AskedOptions:
@@ -105,7 +105,7 @@ class Text(Struct, frozen=True):
         """Parse a text. Raises ExpressionError."""
         parts: list[str | Expression] = []
         end = 0
-        for match in _INSERTED.finditer(written):
+        for match in re.finditer(_INSERTED, written):
             parts += written[end : match.start()], compile_expression(match[1])
             end = match.end()
         parts.append(written[end:])
@@ -162,7 +162,7 @@ def faults_of_options(options: Sequence[str]) -> Iterator[tuple[int, str]]:
     to it."""
     takes_value = False  # whether the word before is an option that may take this word as its value
     for i, word in enumerate(options):
-        match = _OPTION.fullmatch(word)
+        match = re.fullmatch(_OPTION, word, re.DOTALL)
         if fault := fault_of_word(word):
             yield i, fault
         elif match is None:

@@ -239,7 +239,7 @@ def _plain(node: YamlNode) -> Any:
 # Check a decoded machine file: names, node sets, quantities and references between keys.
 
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 def check(machine: Machine, location: Location) -> None:
@@ -318,7 +318,7 @@ def faults_of_variables(environment: Mapping[str, Scalar]) -> list[tuple[str, st
     """Return the faults of an environment: (variable, message)."""
     faults = []
     for name, value in environment.items():
-        if not _VARIABLE.fullmatch(name):
+        if not re.fullmatch(_VARIABLE, name):
             text = "is not a name for a variable; it must be letters, digits and _"
             faults.append((name, text))
         elif "\0" in str(value):

@@ -9,7 +9,7 @@ from seatrial.model.file_model import FileModel, Quantity, WrittenDuration, chec
 from seatrial.model.node_set import NodeSetOrNone
 from seatrial.units import span_of
 
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-")
+_DATE = r"[0-9]{4}-[0-9]{2}-"
 
 
 class Moment(Quantity):
@@ -21,7 +21,7 @@ class Moment(Quantity):
 
     def __init__(self, written: int | float | str) -> None:
         super().__init__(written)
-        self.absolute = isinstance(written, str) and bool(_DATE.match(written))
+        self.absolute = isinstance(written, str) and bool(re.match(_DATE, written))
         self.seconds = _since_1970(str(written)) if self.absolute else span_of(written)
 
 

@@ -23,7 +23,7 @@ MAX_CPUS = 16_384
 
 T = TypeVar("T")
 
-_CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+_CPUS = r"(\d{1,6})(?:-(\d{1,6}))?"
 
 
 class Core(NamedTuple):
@@ -194,7 +194,7 @@ def _read_cores(text: str) -> list[tuple[int, ...]]:
 
 
 def _read_span(span: str, text: str) -> range:
-    match = _CPUS.fullmatch(span)
+    match = re.fullmatch(_CPUS, span)
     if match is None:
         raise ValueError(f"{text!r} is no list of CPUs; write e.g. 0-5, or 0-5+24-29 with SMT")
     first, last = int(match[1]), int(match[2] or match[1])
@@ -246,7 +246,7 @@ def _numbered(names: Iterable[int]) -> dict[int, int]:
 
 
 _WORD = re.compile(r"\s*(\[?)\s*([A-Za-z][A-Za-z0-9]*)?(?::?(\d+))?(\([^()]*\))?\s*(\]?)\s*")
-_LOOP = re.compile(r"(\d+)\*(\d+)")
+_LOOP = r"(\d+)\*(\d+)"
 _KINDS = {
     "pack": "socket",
     "package": "socket",
@@ -258,7 +258,7 @@ _KINDS = {
     "pu": "pu",
     **dict.fromkeys(("machine", "die", "group", "tile", "module", "cluster"), ""),
 }
-_CACHE = re.compile(r"l[1-5][diu]?(cache)?|group[0-9]+|memcache|memorysidecache")
+_CACHE = r"l[1-5][diu]?(cache)?|group[0-9]+|memcache|memorysidecache"
 _MEMORY = "memory"  # a NUMA domain in brackets, beside the objects that it belongs to
 _EXAMPLE = "write e.g. pack:2 numa:2 core:6 pu:1"
 
@@ -330,7 +330,7 @@ def _level(match: re.Match[str], text: str) -> _Level:
     if not word:
         raise ValueError(f"{text!r}: {match[0].strip()!r} has no kind of object; {_EXAMPLE}")
     kind = _KINDS.get(word.lower())
-    if kind is None and not _CACHE.fullmatch(word.lower()):
+    if kind is None and not re.fullmatch(_CACHE, word.lower()):
         known = "pack, die, numa, group, l3, l2, l1, core, pu"
         raise ValueError(f"{word!r} is not an object of hwloc's notation; there are {known}")
     if attached:  # memory of the objects of the word before, one each
@@ -351,8 +351,10 @@ def _numbers(attributes: str, total: int) -> list[int]:
     text = match[1]
     if re.fullmatch(r"\d{1,6}(,\d{1,6})*", text):
         numbers = [int(number) for number in text.split(",")]
-    elif all(_LOOP.fullmatch(loop) for loop in text.split(":")):
-        numbers = _looped([(int(loop[1]), int(loop[2])) for loop in _LOOP.finditer(text)], total)
+    elif all(re.fullmatch(_LOOP, loop) for loop in text.split(":")):
+        numbers = _looped(
+            [(int(loop[1]), int(loop[2])) for loop in re.finditer(_LOOP, text)], total
+        )
     else:
         raise ValueError(f"indexes={text}: write the numbers of the CPUs in order, e.g. 0,24,1,25")
     if len(numbers) != total:

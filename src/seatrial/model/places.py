@@ -20,7 +20,7 @@ from seatrial.model.nodes import node_names
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z]+)=(\S*)")
 _NONE = ("", "(null)")
-_YAML = re.compile(r"(?:\s|#.*\n|---)*(?:-\s|\[)")  # a list
+_YAML = r"(?:\s|#.*\n|---)*(?:-\s|\[)"  # a list
 # Of each kind of topology in a topology.yaml: the list of its units, and the key of their names.
 _LISTS = {"tree": ("switches", "switch"), "block": ("blocks", "block"), "ring": ("rings", "ring")}
 MAX_LEVELS = 32
@@ -81,7 +81,7 @@ def switches_of(text: str, topology: str = "") -> Switches:
     """Return the switches or blocks of a text. ``topology`` names one of a topology.yaml; default:
     that of the cluster. Raises ValueError if none has nodes, or with the name of one that is
     malformed or described twice."""
-    if _YAML.match(text):
+    if re.match(_YAML, text):
         return _of_yaml(_topology_in(text, topology))
     if topology:
         raise ValueError(
@@ -248,10 +248,10 @@ def _larger_blocks(
 
 
 MAX_FILE_BYTES = 64 << 20
-_XNAME = re.compile(r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)")
+_XNAME = r"x(\d+)c(\d+)s(\d+)b(\d+)n(\d+)"
 _LEVELS: "dict[XnameLevel, int]" = {"cabinet": 1, "chassis": 2, "blade": 3}
 _USUAL = ("group", "switch", "cabinet", "rack", "row")  # of the keys of a place
-_OUTSIDE = re.compile(r"[^A-Za-z0-9._-]+")  # what the name of a group has not
+_OUTSIDE = r"[^A-Za-z0-9._-]+"  # what the name of a group has not
 
 
 def groups_in(file: Path, by: str = "") -> dict[str, str]:
@@ -328,7 +328,7 @@ def _value_of(node: str, place: Mapping[str, Any], by: str) -> Any:
 
 def named(text: str) -> str:
     """Return a text with a dash for whatever the name of a group must not have."""
-    return _OUTSIDE.sub("-", text)
+    return re.sub(_OUTSIDE, "-", text)
 
 
 def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]:
@@ -336,7 +336,7 @@ def groups_by_xname(names: Iterable[str], level: "XnameLevel") -> dict[str, str]
     with other names are in no group."""
     members: dict[str, list[str]] = {}
     for name in names:
-        if match := _XNAME.fullmatch(name.partition(".")[0]):
+        if match := re.fullmatch(_XNAME, name.partition(".")[0]):
             numbers = zip("xcs", match.groups()[: _LEVELS[level]], strict=False)
             place = "".join(f"{letter}{number}" for letter, number in numbers)
             members.setdefault(place, []).append(name)

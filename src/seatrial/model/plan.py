@@ -53,7 +53,7 @@ Cause = Literal[
     "lost",
     "cancelled",
 ]
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_SHA256 = r"[0-9a-fA-F]{64}"
 Bound = WrittenShare | WrittenDuration  # which of them says the criterion
 WHOLE_MACHINE: Final = named(machine=True)
 """Criteria on the whole machine: no test's runs can be left out of them."""
@@ -76,7 +76,7 @@ class Phase(FileModel, frozen=True):
 
 
 def _is_checksum(text: str) -> None:
-    if text and not _SHA256.fullmatch(text):
+    if text and not re.fullmatch(_SHA256, text):
         raise ValueError("is not a SHA-256 checksum: 64 hex digits, as sha256sum prints")
 
 

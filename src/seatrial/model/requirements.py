@@ -209,7 +209,7 @@ def told_orders(machine: Machine, tests: Mapping[str, Test], cases: Iterable[Cas
 # braces.
 
 
-_SEPARATOR = re.compile(r",|\sand\s")
+_SEPARATOR = r",|\sand\s"
 KEYS = ("within", "across", "order", "near")
 EXAMPLE = "write e.g. within chassis, across group, order Y, near lnet"
 
@@ -246,7 +246,7 @@ class AskedPlace:
 def wishes_in(text: str, topology: Topology) -> dict[str, str]:
     """Return what words say, by key. Raises ValueError."""
     wishes: dict[str, str] = {}
-    for part in filter(None, map(str.strip, _SEPARATOR.split(text))):
+    for part in filter(None, map(str.strip, re.split(_SEPARATOR, text))):
         key, _, value = part.partition(" ")
         key, value = (key, value.strip()) if value else _in_short(part, topology)
         if key not in KEYS:

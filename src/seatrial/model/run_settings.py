@@ -26,7 +26,7 @@ OPEN_FILES_FILE, JOB_STATS_FILE = "open_files.txt", "job_stats.txt"
 
 STRIPE_UNIT = 64 << 10  # Lustre takes multiples of it
 
-_FILE_SYSTEM = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_FILE_SYSTEM = r"[A-Za-z0-9_][\w.+-]*"
 
 
 class AskedSettings:
@@ -139,7 +139,7 @@ def fault_of_directory(directory: str) -> str:
     """Return the fault of a directory, "" if it is a path, a name or the word ``default``."""
     if directory.startswith("/") and directory.isprintable() and ".." not in directory.split("/"):
         return ""
-    if _FILE_SYSTEM.fullmatch(directory):
+    if re.fullmatch(_FILE_SYSTEM, directory):
         return ""
     return (
         f"{directory!r} is no absolute path, and no name of a file system of the machine; "
@@ -200,7 +200,7 @@ CONTAINER_FILE = "container.txt"
 TAKES_NAMES = frozenset({"podman", "podman-hpc", "shifter", "sarus"})
 """Runtimes that keep their images themselves: a path is none of them."""
 
-_NAME = re.compile(r"[A-Za-z0-9][\w./:@+~=-]*")
+_NAME = r"[A-Za-z0-9][\w./:@+~=-]*"
 
 
 def is_path(image: str) -> bool:
@@ -217,7 +217,7 @@ def fault_of_image(image: str) -> str:
     """Return the fault of an image; "" if it is a path or may be a name."""
     if is_path(image) and image.isprintable():
         return ""
-    if _NAME.fullmatch(image):
+    if re.fullmatch(_NAME, image):
         return ""
     return f"{image!r} is no absolute path, no path that begins with ./, and no name of an image"
 
@@ -256,7 +256,7 @@ MALLOC_TUNABLES = frozenset(
     }
 )
 
-_TUNABLE = re.compile(r"glibc\.malloc\.([^=:]*)")
+_TUNABLE = r"glibc\.malloc\.([^=:]*)"
 
 
 def tunable_of(name: str) -> str | None:
@@ -278,7 +278,7 @@ def fault_of_variable(name: str, value: Scalar) -> str:
     """Return the fault of a variable that is to tune malloc, and that glibc ignores; "" if it has
     none. Variables of other allocators have other names, and no fault."""
     if name == TUNABLES:
-        for match in _TUNABLE.finditer(str(value)):
+        for match in re.finditer(_TUNABLE, str(value)):
             if match[1] not in MALLOC_TUNABLES:
                 return f"glibc knows no {match[0]}; {near(match[1]) or known()}"
     elif (

@@ -18,8 +18,8 @@ Predicate = Callable[[Case, Test], bool | None]
 """Whether a case of a test is selected; None if that depends on parameters that are not bound, as
 the case stands for a whole test (its ``id`` is "")."""
 
-_TOKEN = re.compile(r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)""")
-_QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
+_TOKEN = r"""\s*([()]|(?:"[^"]*"|'[^']*'|[^\s()])+)"""
+_QUOTED = r""""([^"]*)"|'([^']*)'"""
 _DEEPEST = 50
 
 
@@ -67,7 +67,7 @@ class _Parser:
     def __init__(self, text: str, word: Callable[[str], Predicate] | None = None) -> None:
         self.text = text
         self.word = word or _word
-        self.tokens: list[str] = _TOKEN.findall(text)
+        self.tokens: list[str] = re.findall(_TOKEN, text)
         self.position = 0
         self.wanted: list[str] = []
 
@@ -145,7 +145,7 @@ def _word(token: str) -> Predicate:
 
 
 def _unquoted(token: str) -> str:
-    return _QUOTED.sub(lambda match: match[1] or match[2] or "", token)
+    return re.sub(_QUOTED, lambda match: match[1] or match[2] or "", token)
 
 
 def _beginning(word: str) -> re.Pattern[str]:

@@ -43,7 +43,7 @@ TEST_FILE = "test.yaml"
 ROOT_FILE = "suite.yaml"
 TRIAL_FILE = "trial.json"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*(/[A-Za-z0-9][A-Za-z0-9._+-]*)*"
 
 
 class Suite(NamedTuple):
@@ -189,7 +189,7 @@ def _read_one(file: Path, name: str, nodes: dict[str, YamlNode], broken: dict[st
     node = read(file, own)
     if node is None:
         pass
-    elif not _NAME.fullmatch(name):
+    elif not re.fullmatch(_NAME, name):
         own.add(node.place, "", f"the folder's name {name!r} must be letters, digits, ._+-")
     elif name in nodes:
         other = nodes[name].place.path

@@ -49,7 +49,7 @@ Names = Mapping[str, Any]
 Quantity = Callable[[Names], Any]
 
 # A unit stands by itself, or right behind a number.
-_SIZE = re.compile(r"(.*(?:\s|\)|(?<![A-Za-z_.\d])\d+\.?\d*))([kKMGTP]i?B|B|[kKMGTP])", re.DOTALL)
+_SIZE = r"(.*(?:\s|\)|(?<![A-Za-z_.\d])\d+\.?\d*))([kKMGTP]i?B|B|[kKMGTP])"
 
 
 def quantity(
@@ -116,7 +116,7 @@ def asked_bytes(written: int | str, key: str, above: str = "run") -> Quantity:
 
 def split_size(written: int | str) -> tuple[str, str]:
     """Return the number or expression of a size, and its unit. Raises ExpressionError."""
-    match = _SIZE.fullmatch(str(written).strip())
+    match = re.fullmatch(_SIZE, str(written).strip(), re.DOTALL)
     if match is None:
         raise ExpressionError(f"{str(written)!r} has no unit; write e.g. 16GiB, or 2 * size GiB")
     return match[1].rstrip(), match[2]
@@ -217,7 +217,7 @@ _NONE = TaskPlacement()
 
 
 _BY_WORD: dict[str, str | None] = {**{name: name for name in launcher_kinds()}, DEFAULT: None}
-_LAUNCHES = re.compile(r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})", re.MULTILINE)
+_LAUNCHES = r"^[ \t]*\$(?:LAUNCH\b|\{LAUNCH\})"
 
 
 def asked_launcher(test: Test, parameters: Mapping[str, Scalar]) -> str | None:
@@ -274,7 +274,7 @@ def why_no_tasks(launcher: machines.Launcher, script: str, tasks: int) -> str:
     which is empty as nothing names an MPI; "" if it starts all."""
     if launcher.kind != "compat" or has_mpi(launcher) or tasks < 2:
         return ""
-    if not _LAUNCHES.search(script):
+    if not re.search(_LAUNCHES, script, re.MULTILINE):
         return ""
     return (
         "launcher: compat: neither the toolchain nor the machine names an MPI, so $LAUNCH would be "

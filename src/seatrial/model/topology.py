@@ -317,7 +317,7 @@ def fault_of_nesting(levels: Sequence[NetworkLevel], nodes: Sequence[str]) -> st
 # counts the nodes before it, as if every unit had as many as the fullest.
 
 
-_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+_FIELD = r"\{([A-Za-z_]\w*)\}"
 EXAMPLE = "write e.g. c{cabinet}-{row}c{chassis}s{router}n{node}"
 
 
@@ -334,7 +334,7 @@ class NamePattern(Struct, frozen=True, dict=True):
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:
-        parts = _FIELD.split(self.text)  # texts and fields in turn
+        parts = re.split(_FIELD, self.text)  # texts and fields in turn
         return re.compile(
             "".join(r"([0-9]{1,9})" if i % 2 else re.escape(part) for i, part in enumerate(parts))
         )
@@ -342,12 +342,12 @@ class NamePattern(Struct, frozen=True, dict=True):
 
 def name_pattern(text: str) -> NamePattern:
     """Return a pattern. Raises ValueError if it has no field, or one twice."""
-    fields = tuple(_FIELD.findall(text))
+    fields = tuple(re.findall(_FIELD, text))
     if not fields:
         raise ValueError(f"{text!r} has no field; {EXAMPLE}")
     if twice := [field for field in fields if fields.count(field) > 1]:
         raise ValueError(f"{text!r} has {{{twice[0]}}} twice; {EXAMPLE}")
-    if rest := re.search(r"[{}]", _FIELD.sub("", text)):
+    if rest := re.search(r"[{}]", re.sub(_FIELD, "", text)):
         raise ValueError(f"{text!r}: {rest[0]!r} is no part of a field; {EXAMPLE}")
     return NamePattern(text, fields)
 

@@ -21,7 +21,7 @@ NOTHING = "–"
 
 WIDE, NARROW = 1000, 400  # widths of a figure for large and small screens
 
-_BREAKS = re.compile(r"(?<=[\w}])[{@](?=\w)|(?<=,)(?=[A-Za-z])")
+_BREAKS = r"(?<=[\w}])[{@](?=\w)|(?<=,)(?=[A-Za-z])"
 
 FIVE_DIGITS, TWELVE_DIGITS = 1e4, 1e12
 
@@ -39,7 +39,7 @@ _TONES = {
 def breakable(name: str) -> Markup:
     """Return the name of a case, in which a line may break before its parameters and toolchain,
     and between parameters, rather than within a number."""
-    return Markup(_BREAKS.sub(r"<wbr>\g<0>", str(escape(name))))
+    return Markup(re.sub(_BREAKS, r"<wbr>\g<0>", str(escape(name))))
 
 
 def moment(time_ns: int | None, form: str = "%Y-%m-%d %H:%M:%S") -> Markup | str:

@@ -56,8 +56,8 @@ READABLE = 30  # a text column keeps its longest word, up to this width, while o
 _UNIT = r"(?!(?:[mun]?s|m|min|h|d|%)(?!\w))"
 _BREAK_AFTER = re.compile(rf"(?<=[,_@{{}}\s;/]){_UNIT}|(?<=\w[\-.:])(?![\d>])")
 
-_CASE = re.compile(r"([^\s{}@]+)(?:\{(.*)\})?(?:@(\S+))?")  # its test, parameters, toolchain
-_NEXT_SETTING = re.compile(r",(?=\w+=)")  # other commas are of a value
+_CASE = r"([^\s{}@]+)(?:\{(.*)\})?(?:@(\S+))?"  # its test, parameters, toolchain
+_NEXT_SETTING = r",(?=\w+=)"  # other commas are of a value
 
 # ---- pages --------------------------------------------------------------------------------
 
@@ -300,10 +300,10 @@ class _CaseName(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> _CaseName | None:
-        match = _CASE.fullmatch(text)
+        match = re.fullmatch(_CASE, text)
         if match is None:
             return None
-        settings = tuple(_NEXT_SETTING.split(match[2])) if match[2] else ()
+        settings = tuple(re.split(_NEXT_SETTING, match[2])) if match[2] else ()
         return cls(match[1], settings, match[3] or "")
 
     def common(self, other: _CaseName) -> _CaseName:

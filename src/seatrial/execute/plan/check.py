@@ -37,7 +37,7 @@ from seatrial.units import show_seconds
 LONGEST_TAG = 100
 ROUNDING = 1e-9  # tolerance of a sum of shares above 1
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
 def check_plan(loaded: Loaded, faults: Faults, documents: bool = True) -> None:
@@ -114,7 +114,7 @@ def _names(plan: Plan, location: Location) -> None:
             if name in names[:i]:
                 at.fault(f"{name!r} is given twice; rename one")
     for name, at in named:
-        if not _NAME.fullmatch(name):
+        if not re.fullmatch(_NAME, name):
             at.fault(f"{name!r}: a name must be letters, digits, ._+-")
     _tags(plan, location)
 

@@ -362,7 +362,7 @@ def check_ids(plan: Plan, at: Location) -> None:
 
 # ---- checklists ----------------------------------------------------------------------------
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+_ID = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _KEYS = frozenset(
     ("component", "kind", "about", "phases", "items", "criteria", "evidence", "waivers")
 )
@@ -379,7 +379,7 @@ def _checklist(component: Component, at: Location) -> None:
     first: dict[str, int] = {}
     for i, item in enumerate(component.items):
         location, name = at.inside("items", i), id_of(item, i)
-        if not _ID.fullmatch(name):
+        if not re.fullmatch(_ID, name):
             location.fault(f"{name!r}: an id must be letters, digits, ._+-", "id")
         if first.setdefault(name, i) != i:
             location.fault(f"{name!r} is the id of items[{first[name]}], too; rename one", "id")

@@ -31,7 +31,7 @@ from seatrial.units import count, show_bytes, show_seconds
 
 MAX_UNIONS = 1000  # of kinds of nodes, which are few
 
-_TOO_LARGE = re.compile(r"needs \d+ (nodes?( with .*| in .*)?; there are|CPUs? of a node)")
+_TOO_LARGE = r"needs \d+ (nodes?( with .*| in .*)?; there are|CPUs? of a node)"
 
 
 class ComponentInPhase(NamedTuple):
@@ -201,7 +201,7 @@ def _too_large(expansions: Sequence[Expansion]) -> dict[str, list[str]]:
     latest, *others = [dict(expansion.skipped) for expansion in reversed(expansions)]
     too_large: dict[str, list[str]] = {}
     for what, reason in latest.items():
-        if _TOO_LARGE.match(reason) and all(what in skipped for skipped in others):
+        if re.match(_TOO_LARGE, reason) and all(what in skipped for skipped in others):
             too_large.setdefault(_test_of(what), []).append(f"{what} {reason}")
     return too_large
 

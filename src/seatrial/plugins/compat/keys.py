@@ -7,20 +7,20 @@ from typing import Annotated, Literal
 
 from seatrial.model.file_model import Duration, FileModel, checked, doc
 
-_QUORUM = re.compile(r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%")
-_VARIABLES = re.compile(r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+")
+_QUORUM = r"[1-9][0-9]{0,6}|([1-9][0-9]?|100)%"
+_VARIABLES = r"(?=\**[A-Za-z_])[A-Za-z0-9_*]+"
 
 
 def check_quorum(quorum: int | str) -> None:
     """Raise ValueError if this is no quorum of a compat job."""
-    if not _QUORUM.fullmatch(str(quorum)):
+    if not re.fullmatch(_QUORUM, str(quorum)):
         raise ValueError(f"{quorum!r} is no quorum; write a number of nodes, or 1% to 100%")
 
 
 def check_variables(pattern: str) -> None:
     """Raise ValueError if this names no variables for the nodes of a compat job. ``*`` stands for
     any letters, anywhere but alone."""
-    if not _VARIABLES.fullmatch(pattern):
+    if not re.fullmatch(_VARIABLES, pattern):
         text = "is no name of variables; write e.g. LM_LICENSE_FILE or FLUENT_*"
         raise ValueError(f"{pattern!r} {text}")
 

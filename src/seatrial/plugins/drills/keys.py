@@ -12,17 +12,17 @@ LOAD = "load"
 
 _KILL_SECONDS = 5.0  # after act_limit, by drill.sh
 
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_VARIABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_NAME = r"[a-z][a-z0-9_-]{0,31}"
+_VARIABLE = r"[A-Za-z][A-Za-z0-9_]*"
 
 
 def _is_probe(name: str) -> None:
-    if not _NAME.fullmatch(name) or name == LOAD:
+    if not re.fullmatch(_NAME, name) or name == LOAD:
         raise ValueError(f"{name!r} is no name of a probe; use letters, digits, - and _, not load")
 
 
 def _is_variable(name: str) -> None:
-    if not _VARIABLE.fullmatch(name):
+    if not re.fullmatch(_VARIABLE, name):
         raise ValueError(f"{name!r} is no name of a variable")
 
 

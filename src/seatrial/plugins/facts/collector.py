@@ -104,9 +104,7 @@ BAD: Final = frozenset({"FAILED", "FAIL", "BAD", "INCORRECT", "HW-FAIL", "PERF",
 Finding = tuple[str, str]
 """A rule, and the node that it accuses; "" for the machine as a whole."""
 
-_LINE = re.compile(
-    r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
-)
+_LINE = r"([A-Za-z0-9][\w.-]{0,99})[ \t]+([A-Za-z-]{2,9})(?:[ \t]+([a-z0-9][\w-]{0,59}))?\b.*"
 
 
 def findings_in(
@@ -151,7 +149,7 @@ def _figures_of_lines(lines: list[str], nodes: str) -> list[MetricValue]:
     for line in lines:
         if not line.strip() or line.startswith("#"):
             continue
-        parts = _LINE.fullmatch(line)
+        parts = re.fullmatch(_LINE, line)
         state = parts[2].upper() if parts else ""
         if parts is None or state not in GOOD | BAD:
             findings.append((NOT_UNDERSTOOD, parts[1] if parts else ""))

@@ -11,9 +11,7 @@ from typing import Annotated
 from seatrial.model.file_model import Quantity, checked, doc
 from seatrial.units import unfit
 
-_FIGURE = re.compile(
-    r"(\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?)(?:\s+|(?=[A-Za-z]))(\S{1,40})"
-)
+_FIGURE = r"(\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?)(?:\s+|(?=[A-Za-z]))(\S{1,40})"
 _LONGEST = 80
 
 
@@ -26,7 +24,7 @@ class Advertised(Quantity):
     def __init__(self, written: int | float | str) -> None:
         super().__init__(written)
         text = str(written).strip()[:_LONGEST]
-        match = _FIGURE.fullmatch(text)
+        match = re.fullmatch(_FIGURE, text)
         if not match:
             raise ValueError(f"{text!r} is no figure with a unit; write e.g. 50 GB/s or 50000 1/s")
         self.value, self.unit = float(match[1]), match[2]

@@ -10,7 +10,7 @@ from seatrial.model.documents import Location
 from seatrial.model.file_model import doc
 from seatrial.model.schedulers import BatchSettings, Scheduler
 
-_RULE = re.compile(r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)")
+_RULE = r"[1-9][0-9]{0,8}|\$(pe_slots|fill_up|round_robin)"
 
 
 class GridEngine(BatchSettings, frozen=True):
@@ -76,7 +76,7 @@ class GridEngineScheduler(Scheduler):
     @classmethod
     def check(cls, settings: GridEngine, location: Location) -> None:
         for name, rule in settings.parallel.items():
-            if not _RULE.fullmatch(str(rule)):
+            if not re.fullmatch(_RULE, str(rule)):
                 text = f"{rule!r} is no allocation_rule; see `qconf -sp {name}`"
                 location.fault(text, "parallel", name)
 

@@ -26,8 +26,8 @@ from seatrial.model.test import Case, Test
 
 PATIENCE_S = 10.0
 MAX_PROGRAMS = 50
-_WORD = re.compile(r"""(?:[^\s;|&()<>`"']|"[^"\n]*"|'[^'\n]*')+""")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WORD = r"""(?:[^\s;|&()<>`"']|"[^"\n]*"|'[^'\n]*')+"""
+_VARIABLE = r"\$(?:\{(\w+)\}|(\w+))"
 
 
 class GuardFailed(Exception):
@@ -108,16 +108,16 @@ def _words(script: str) -> Iterator[str]:
     """Yield the words of a script, but those of comments."""
     for line in script.replace("\\\n", " ").splitlines():
         if not line.lstrip().startswith("#"):
-            yield from _WORD.findall(line)
+            yield from re.findall(_WORD, line)
 
 
 def _bound(word: str, variables: Mapping[str, Scalar]) -> str:
     """Return a word without its quotes and with the values of its variables; "" if one of these is
     not known."""
-    names = [first or second for first, second in _VARIABLE.findall(word)]
+    names = [first or second for first, second in re.findall(_VARIABLE, word)]
     if any(name not in variables for name in names):
         return ""
-    text = _VARIABLE.sub(lambda match: show(variables[match[1] or match[2]]), word)
+    text = re.sub(_VARIABLE, lambda match: show(variables[match[1] or match[2]]), word)
     return text.replace('"', "").replace("'", "")
 
 

@@ -38,7 +38,7 @@ MAX_PAIRS = 1 << 21
 """Pairs that a recorded pattern keeps: those with the most bytes."""
 _FORMAT = "docs/how-to/placement.md has the format"
 _LARGEST = 1 << 62
-_NAME = re.compile(r"[\w.:-]{1,256}", re.ASCII)
+_NAME = r"[\w.:-]{1,256}"
 
 
 class PatternCall(NamedTuple):
@@ -238,7 +238,7 @@ def integers(text: str, at: int, count: int, remedy: str) -> list[int]:
 
 def is_name(word: str) -> bool:
     """Return whether a word can be the name of a call or a host."""
-    return _NAME.fullmatch(word) is not None
+    return re.fullmatch(_NAME, word, re.ASCII) is not None
 
 
 def _is_number(word: str) -> bool:
@@ -523,7 +523,7 @@ MAX_FILE_BYTES = 1 << 28  # of a pattern file
 _MAX_RECORD_BYTES = 1 << 26
 _MAX_TOLD = 5
 _OTHER_MPI = "other-mpi"
-_RECORD = re.compile(r"([0-9a-f]{16})\.(begin|\d{1,7})", re.ASCII)
+_RECORD = r"([0-9a-f]{16})\.(begin|\d{1,7})"
 
 
 def collect(run: Path) -> None:
@@ -627,7 +627,7 @@ def _entries(folder: Path) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if _RECORD.fullmatch(entry.name):
+                if re.fullmatch(_RECORD, entry.name, re.ASCII):
                     yield Path(entry.path)
     except OSError:
         return

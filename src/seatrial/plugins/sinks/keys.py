@@ -119,11 +119,11 @@ def only_news(sink: Sink) -> bool:
 # Check the sinks of a machine file. No message shows a secret.
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_LETTERS = re.compile(r"[!-~]*")  # of a URL
-_SECRET = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+_LETTERS = r"[!-~]*"  # of a URL
+_SECRET = r"env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*"
 
-_ADDRESS = re.compile(r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*")  # or a local user
+_ADDRESS = r"(?!-)[^\s@<>,;\"]+@[A-Za-z0-9.-]+|[a-z_][a-z0-9_.-]*"  # or a local user
 
 
 def check(machine: Struct, at: Location) -> None:
@@ -136,7 +136,7 @@ def check_sinks(sinks: list[Sink], at: Location) -> None:
     seen: set[str] = set()
     for i, sink in enumerate(sinks):
         location = at.inside(i)
-        if not _NAME.fullmatch(sink.name):
+        if not re.fullmatch(_NAME, sink.name):
             location.fault("a name must be letters, digits, _- (at most 64)", "name")
         elif sink.name in seen:
             location.fault(f"{sink.name} is given twice", "name")
@@ -185,14 +185,14 @@ def _check_template(sink: Sink, at: Location) -> None:
 
 def _check_places(sink: Sink, at: Location) -> None:
     """Check URLs and paths, and that no secret is written in the file."""
-    if sink.url and not _SECRET.fullmatch(sink.url) and (reason := _fault_of_url(sink)):
+    if sink.url and not re.fullmatch(_SECRET, sink.url) and (reason := _fault_of_url(sink)):
         at.fault(reason, "url")
     for key, addresses in (("to", sink.to), ("sender", [sink.sender])):
         for address in filter(None, addresses):
-            if not _ADDRESS.fullmatch(address):
+            if not re.fullmatch(_ADDRESS, address):
                 text = f"{address!r} is no address; write e.g. operations@site.example"
                 at.fault(text, key)
-    if sink.token and not _SECRET.fullmatch(sink.token):
+    if sink.token and not re.fullmatch(_SECRET, sink.token):
         at.fault("a secret is not written here; give env:NAME or file:/PATH that holds it", "token")
     for key in ("path", "ca"):
         value = getattr(sink, key)
@@ -214,6 +214,6 @@ def _fault_of_url(sink: Sink) -> str:
         return f"is not a URL to which events can be sent; write e.g. {example}"
     if parts.username is not None or parts.password is not None:
         return "holds a user or a password; give user and token instead"
-    if parts.fragment or not _LETTERS.fullmatch(url):
+    if parts.fragment or not re.fullmatch(_LETTERS, url):
         return "holds letters that a URL cannot have"
     return ""

@@ -12,7 +12,7 @@ from seatrial.model.file_model import Duration, FileModel, Name, Size, Span, che
 from seatrial.model.time_zone import zone_of
 
 NODE = "{node}"
-_OF_NODE = re.compile(r"\$\{?NODE\b")
+_OF_NODE = r"\$\{?NODE\b"
 
 
 FORMS: Final = ("iso", "syslog", "epoch", "ctime")
@@ -84,7 +84,7 @@ class LogSource(FileModel, frozen=True):
     @property
     def by_node(self) -> bool:
         """Whether each file or call is of one node, which its lines need not name."""
-        return bool(_OF_NODE.search(self.command)) or any(NODE in path for path in self.files)
+        return bool(re.search(_OF_NODE, self.command)) or any(NODE in path for path in self.files)
 
 
 def check(machine: object, at: Location) -> None:

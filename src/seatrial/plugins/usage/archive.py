@@ -56,7 +56,7 @@ PRIVATE_FOLDER = 0o750
 PRIVATE_FILE = 0o640
 MAX_EXAMPLES = 5
 MAX_IN_MEMORY = 4 << 20  # bytes of rejects
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_QUOTED = r"'[^']*'|\"[^\"]*\""
 _GZIP = 31  # zlib's number of a gzip member
 
 
@@ -477,7 +477,7 @@ def _whole(about: Segment, body: Path) -> Iterator[bytes]:
 def _reject_lines(rejects: Rejects, anonymous: bool) -> Iterator[bytes]:
     for reject in rejects.rows():
         if anonymous:  # a reason may quote a name
-            reject = Reject(reject.place, _QUOTED.sub("...", reject.reason))
+            reject = Reject(reject.place, re.sub(_QUOTED, "...", reject.reason))
         yield msgspec.json.encode(reject) + b"\n"
 
 

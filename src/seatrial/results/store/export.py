@@ -235,7 +235,7 @@ def _output(run: RunRow) -> Iterator[str]:
 # Values as text for other programs: times, JSON.
 
 
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNSAFE_IN_JSON = "[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 
 
 def iso(time: int) -> str:
@@ -253,4 +253,4 @@ def to_json(value: Any) -> str:
     """Return JSON text in which every control character is escaped, so that a terminal can show
     it."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    return re.sub(_UNSAFE_IN_JSON, lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from seatrial.errors import StoreError, UsageError
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_NAME = re.compile(r"[\w./~+-]+")
-_HARMLESS = re.compile(r"(?:host|port|user|dbname)=[^&]*")
+_SCHEME = r"[a-z][a-z0-9+.-]*"
+_NAME = r"[\w./~+-]+"
+_HARMLESS = r"(?:host|port|user|dbname)=[^&]*"
 
 Location = Path | str
 """A file's path, or the URL of a PostgreSQL database."""
@@ -29,8 +29,8 @@ def shown(location: Location) -> str:
     if isinstance(location, Path):
         return str(location)
     scheme, there, rest = location.partition("://")
-    if not there or not _SCHEME.fullmatch(scheme):
-        return location if _NAME.fullmatch(location) else "what was given"
+    if not there or not re.fullmatch(_SCHEME, scheme):
+        return location if re.fullmatch(_NAME, location) else "what was given"
     if scheme == "postgres":
         scheme = "postgresql"
     front, _, query = rest.partition("?")
@@ -39,7 +39,7 @@ def shown(location: Location) -> str:
     credentials, at, place = front.rpartition("@")
     user = credentials.partition(":")[0]
     address, slash, database = place.partition("/")
-    words = "&".join(_HARMLESS.findall(query))
+    words = "&".join(re.findall(_HARMLESS, query))
     path = f"{_without_odd_port(address)}{slash}{database}"
     return f"{scheme}://{user}{at}{path}" + (f"?{words}" if words else "")
 

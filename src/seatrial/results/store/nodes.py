@@ -167,7 +167,7 @@ LONGEST_NODE_NAME = 200
 
 Span = tuple[int, int]
 
-_RANGE = re.compile("[0-9]+(?:-[0-9]+)?")
+_RANGE = "[0-9]+(?:-[0-9]+)?"
 _NUMBERED = re.compile(r"(.*?)([0-9]+)([^0-9]*)")
 
 
@@ -269,7 +269,7 @@ def _ends_of(around: _Around, ranges: Collection[str]) -> dict[str, tuple[str, s
     before, after = around
     found = {}
     for part in ranges:
-        if _RANGE.fullmatch(part):
+        if re.fullmatch(_RANGE, part):
             first, _, last = part.partition("-")
             found[part] = (before + first + after, before + (last or first) + after)
     return found

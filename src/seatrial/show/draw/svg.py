@@ -176,8 +176,8 @@ def picture(
     )
 
 
-_SIZE = re.compile(r'viewBox="0 0 (\S+) (\S+)"')
-_VARIABLE = re.compile(r"var\(--[\w-]+,([^()]*)\)")  # many programs that show SVG know none
+_SIZE = r'viewBox="0 0 (\S+) (\S+)"'
+_VARIABLE = r"var\(--[\w-]+,([^()]*)\)"  # many programs that show SVG know none
 HEADING: Final = 24  # height of the line above a figure of a file
 
 
@@ -187,7 +187,7 @@ def file_of(figures: Sequence[tuple[str, Markup]]) -> str:
     parts: list[Markup] = []
     top = widest = 0.0
     for heading, figure in figures:
-        match = _SIZE.search(figure)
+        match = re.search(_SIZE, figure)
         assert match is not None  # picture() wrote it
         width, height = float(match[1]), float(match[2])
         parts.append(tag("text", escape(clean(heading)), x=8, y=top + 17, font_weight=600))
@@ -207,7 +207,7 @@ def file_of(figures: Sequence[tuple[str, Markup]]) -> str:
         font_size=TEXT,
         fill=ink("text"),
     )
-    return f"{_VARIABLE.sub(_plain_value, whole)}\n"
+    return f"{re.sub(_VARIABLE, _plain_value, whole)}\n"
 
 
 def _plain_value(match: re.Match[str]) -> str:
