@@ -346,7 +346,7 @@ class TargetReading(NamedTuple):
     placed: float = 0.0
 
 
-class Targets:
+class Targets(Struct):
     """The targets of each file system. ``round_robin`` takes turns, ``weighted`` takes turns in
     proportion to the weights, ``least_loaded`` takes the target with the fewest open files: by
     what the gauges of the targets read, with those of the runs that were placed since; where a
@@ -357,16 +357,23 @@ class Targets:
     does not get the turns that it missed, as all runs would then go there at once.
     """
 
-    def __init__(self, targets: list[PolicyTarget], placement: Placement, caps: Caps) -> None:
-        self._placement = placement
-        self._per_target = caps.per_target
-        self._targets = {target.name: target for target in targets}
-        self._have_gauges = any(target.gauge for target in targets)
-        self._turn = dict.fromkeys(self._targets, 0.0)
-        self._time: dict[str, float] = {}  # turn of the latest placement, by file system
-        self._measured: dict[str, TargetReading] = {}
-        self._by_file_system: dict[str, list[PolicyTarget]] = {}
-        for target in targets:
+    targets: list[PolicyTarget]
+    placement: Placement
+    caps: Caps
+    _by_name: dict[str, PolicyTarget] = {}
+    _by_file_system: dict[str, list[PolicyTarget]] = {}
+    _names: dict[str, set[str]] = {}
+    _have_gauges: bool = False
+    _turn: dict[str, float] = {}
+    #: turn of the latest placement, by file system
+    _time: dict[str, float] = {}
+    _measured: dict[str, TargetReading] = {}
+
+    def __post_init__(self) -> None:
+        self._by_name = {target.name: target for target in self.targets}
+        self._have_gauges = any(target.gauge for target in self.targets)
+        self._turn = dict.fromkeys(self._by_name, 0.0)
+        for target in self.targets:
             self._by_file_system.setdefault(target.file_system, []).append(target)
         self._names = {
             name: {target.name for target in members}
@@ -386,7 +393,7 @@ class Targets:
         if not self._have_gauges:
             return
         value = finite(event.value)
-        for name, target in self._targets.items():
+        for name, target in self._by_name.items():
             if target.gauge == event.gauge:
                 self._measured.pop(name, None)
                 if value is not None:
@@ -400,13 +407,13 @@ class Targets:
 
     def place(self, name: str, opens: float = 0.0) -> None:
         """Record that a run with so many open files was placed on a target."""
-        target = self._targets.get(name)
+        target = self._by_name.get(name)
         if target is not None:
             if (known := self._measured.get(name)) is not None:
                 self._measured[name] = known._replace(placed=known.placed + opens)
             turn, latest = self._turn[name], self._time.get(target.file_system, 0.0)
             turn = self._time[target.file_system] = turn if turn > latest else latest
-            weight = target.weight if self._placement == "weighted" else 1.0
+            weight = target.weight if self.placement == "weighted" else 1.0
             self._turn[name] = turn + 1 / weight
 
     def copy(self) -> Targets:
@@ -425,7 +432,7 @@ class Targets:
 
     def _open(self, entry: Entry, counts: InFlightCounts) -> Iterator[PolicyTarget]:
         """Yield the targets that can take a run of an entry now."""
-        max_runs, on_target, opens = self._per_target, counts.on_target, counts.opens
+        max_runs, on_target, opens = self.caps.per_target, counts.on_target, counts.opens
         for target in self._by_file_system[entry.file_system]:
             name, safe = target.name, target.safe
             if max_runs and on_target.get(name, 0) >= max_runs:
@@ -435,7 +442,7 @@ class Targets:
 
     def choose(self, entry: Entry, counts: InFlightCounts) -> str | None:
         """Return the target for a run of an entry; None where none can take it now."""
-        least_loaded, measured = self._placement == "least_loaded", self._measured
+        least_loaded, measured = self.placement == "least_loaded", self._measured
         opens, on_target, turns = counts.opens, counts.on_target, self._turn
         latest = self._time.get(entry.file_system, 0.0)
         chosen, first = None, _LAST

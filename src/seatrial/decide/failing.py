@@ -144,9 +144,10 @@ class LatestRuns:
     def _stretches(self, code: int, skip: Collection[int]) -> Iterator[FailingStretch]:
         """Yield the stretches up to now that begin with a bad run, of all causes and of one."""
         runs = [run for run in self.runs if run.entry not in skip]
-        ended = self._ended + sum(run.code is not None for run in runs)
-        all_bad = self._bad.total() + sum(run.code not in (None, _PASS) for run in runs)
-        all_same = self._bad[code] + sum(run.code == code for run in runs)
+        verdicts = [run.code for run in runs if run.code is not None]
+        ended = self._ended + len(verdicts)
+        all_bad = self._bad.total() + len(verdicts) - verdicts.count(_PASS)
+        all_same = self._bad[code] + verdicts.count(code)
         bad: list[StartedRun] = []
         same: list[StartedRun] = []
         least, prior, level = MIN_BAD, ONE, UNLIKELY

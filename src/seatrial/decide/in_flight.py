@@ -8,9 +8,10 @@ planned_shares(policy, widest_of(requests, len(policy.entries)), policy.nodes).s
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, get_origin
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.model.policy import Caps, Entry, Limits, Policy
@@ -280,10 +281,8 @@ class InFlightCounts(Struct):
     def copy(self) -> Self:
         """Return an independent copy, to try launches on."""
         other = copy(self)
-        for name in self.__struct_fields__:
-            sums = getattr(self, name)
-            if isinstance(sums, (dict, list)):
-                setattr(other, name, sums.copy())
+        for name in _SUMS:
+            setattr(other, name, getattr(self, name).copy())
         return other
 
     def launch(self, request: ResourceRequest, target: str) -> None:
@@ -349,6 +348,10 @@ class InFlightCounts(Struct):
         if (name := about.file_system) and self._by_file_system:
             self.on_file_system[name] = self.on_file_system.get(name, 0) + sign
             self.bytes[name] = self.bytes.get(name, 0) + sign * about.bytes
+
+
+# The fields of the counts that hold several sums.
+_SUMS = [each.name for each in fields(InFlightCounts) if get_origin(each.type) in (dict, list)]
 
 
 # ---- builds --------------------------------------------------------------------------------------
