@@ -43,6 +43,12 @@ from tests.waiting import until as until
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
 
+COMPILERS: Mapping[str, Any] = {"plain": {}}
+"""The toolchain of a machine whose tests call a compiler."""
+NO_COMPILERS: Mapping[str, Any] = {"plain": {"cc": "", "cxx": "", "fc": ""}}
+"""The toolchain of other machines. What compilers say of their versions is asked in each trial and
+by each build, which takes as long as the rest of a short run, and longer than a short build."""
+
 
 class Done(NamedTuple):
     """How a command ended."""
@@ -173,7 +179,7 @@ class Workplace:
         self._write_machine({**about, "gridengine": said, **more})
 
     def _write_machine(self, about: Mapping[str, Any]) -> None:
-        self.machine.write_text(yaml.safe_dump({"toolchains": {"plain": {}}, **about}))
+        self.machine.write_text(yaml.safe_dump({"toolchains": NO_COMPILERS, **about}))
 
     def test(self, name: str, script: str = "true", *, logs: bool = True, **keys: Any) -> Path:
         """A test whose script appends its run id to the log and then does as it is told. ``run``

@@ -27,7 +27,7 @@ exit "${PIPESTATUS[0]:-0}"
 
 def _built(place: Workplace, value: int = 4) -> Path:
     """A test with sources, an input, and a wrong answer unless ``value`` is 3."""
-    place.local()
+    place.local(toolchains={"plain": {"cc": "gcc"}})
     folder = place.test(
         "wrong",
         SCRIPT,
@@ -46,7 +46,6 @@ def _built(place: Workplace, value: int = 4) -> Path:
     (folder / "value.h").write_text(f"#define VALUE {value}\n")
     (folder / "in file").write_text("input\n")
     (folder / "aside").write_text("beside\n")
-    place.machine.write_text(place.machine.read_text().replace("plain: {}", "plain: {cc: gcc}"))
     done = place.run("--name", "t")
     assert done.code == 1, done.said
     return folder

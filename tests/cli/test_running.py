@@ -35,7 +35,7 @@ from seatrial.journal.events import (
 )
 from tests.gates import wait_for
 from tests.journals import without_checksums
-from tests.programs import Workplace, until
+from tests.programs import COMPILERS, Workplace, until
 
 METRIC = {"find": r"rate (\S+)", "unit": "GB/s", "better": "higher"}
 
@@ -298,6 +298,7 @@ def test_a_build_that_takes_too_long_is_ended(place: Workplace) -> None:
 
 
 def test_sources_are_compiled_and_found(place: Workplace) -> None:
+    place.local(toolchains=COMPILERS)
     folder = place.test(
         "c",
         "$BUILD/prog",

@@ -22,7 +22,7 @@ from seatrial.execute.builds import BuildResult
 from seatrial.execute.shared_builds import RECORD, SharedBuilds, intact
 from seatrial.journal.events import AlertRaised, BuildEnded, BuildStarted, RunJudged
 from seatrial.model.test import Build
-from tests.programs import Workplace, until
+from tests.programs import COMPILERS, Workplace, until
 from tests.slurm.cluster import SlurmCluster
 
 from .helpers import a_machine, a_test, built_case
@@ -60,6 +60,7 @@ def ended(place: Workplace, tag: str) -> BuildEnded:
 
 
 def test_a_second_trial_compiles_nothing(place: Workplace) -> None:
+    place.local(toolchains=COMPILERS)
     put(place)
     for tag in "ab":
         assert place.run("--name", tag).code == 0

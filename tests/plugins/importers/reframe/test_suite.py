@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.programs import Workplace
+from tests.programs import COMPILERS, Workplace
 
 HEAD = "import reframe as rfm\nimport reframe.utility.sanity as sn\n\n"
 SOURCE = """\
@@ -65,7 +65,7 @@ HELLO = '#include <stdio.h>\nint main(void) { printf("Hello %d\\n", WORD); retur
 @pytest.fixture
 def place(tmp_path: Path) -> Workplace:
     place = Workplace(tmp_path)
-    place.local(cores=2)
+    place.local(cores=2, toolchains=COMPILERS)
     return place
 
 
