@@ -85,11 +85,16 @@ int main(int count, char **words) {
 BUILT = """
 $MPICC $CFLAGS {options} -o app app.c
 echo 'int main(void) {{ return 0; }}' | gcc -static -x c -o static -
-echo '#include <omp.h>
+echo '#include <time.h>
+#include <unistd.h>
 int main(void) {{
-  double start = omp_get_wtime();
   #pragma omp parallel
-  while (omp_get_wtime() < start + 1) continue;
+  {{
+    struct timespec computed;
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &computed);
+    while (computed.tv_sec == 0 && computed.tv_nsec < 100 * 1000 * 1000);
+    sleep(1);
+  }}
   return 0;
 }}' | gcc -static -fopenmp -x c -o busy -
 """
