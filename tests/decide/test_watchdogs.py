@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.structs import replace
+from seatrial.decide.place import placing_of
 
 from seatrial.decide.conductor import Conductor, Decision, Finish
 from seatrial.journal.events import (
@@ -15,6 +16,7 @@ from seatrial.journal.events import (
     JobStarted,
     MetricRecorded,
     NodeAdmitted,
+    NodeDown,
     NodeExcluded,
     OutputQuiet,
     RunJudged,
@@ -27,7 +29,10 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.model.codes import CANCELLED, FAILED, HUNG
+from seatrial.model.machine import Machine, NetworkModel, NodeGroup
 from seatrial.model.policy import Entry, Limits, Policy, ThrottleRule, WatchLimits, Window
+from seatrial.model.test import Case, RunSpec, Test
+from seatrial.model.topology import NodeWish
 
 from .world import a_run
 
@@ -37,18 +42,23 @@ NS = 10**9
 class Told:
     """A sustained trial of one test on 8 nodes, and what it tells."""
 
-    def __init__(self, copies: int = 2, watch: WatchLimits | None = None, **more: Any) -> None:
+    def __init__(
+        self,
+        copies: int = 2,
+        watch: WatchLimits | None = None,
+        case: Case | None = None,
+        **more: Any,
+    ) -> None:
         entry = Entry(name="t", copies=copies, most=copies, **more.pop("entry", {}))
         policy = Policy(
             kind="sustained",
             entries=[entry],
             entry_of=[0],
-            duration=1e6,
             nodes=8,
             watch=watch or WatchLimits(),
-            **more,
+            **{"duration": 1e6, **more},
         )
-        self.conductor = Conductor("tag", [a_run(0, "t")], Limits(), policy)
+        self.conductor = Conductor("tag", [case or a_run(0, "t")], Limits(), policy)
         self.note(1, TrialStarted)
 
     def note(self, time: float, kind: type[Event], /, run_id: str = "", **more: Any) -> None:
@@ -124,6 +134,22 @@ def test_silence_is_told_but_not_in_a_planned_outage() -> None:
     quiet = Told(copies=1, watch=WatchLimits(silent_for=60), outages=[Window(start=49, end=199)])
     quiet.note(2, RunSubmitted, "r1")
     assert (quiet.alerts(259), len(quiet.alerts(260))) == ([], 1)
+
+
+def test_a_place_that_is_short_of_nodes_is_told_while_runs_may_start() -> None:
+    case = replace(a_run(0, "t", 4), place=NodeWish(within="switch"))
+    test = Test(name="t", folder="/t", app="a", run=RunSpec(script="a"))
+    network = NetworkModel(kind="tree", levels=[{"switch": 4}])
+    nodes = NodeGroup(names="n[1-8]", cores=4)
+    machine = Machine(machine="m", nodes=[nodes], topology=network)
+    placing = placing_of(machine, {"t": test}, [case])
+    told = Told(case=case, placing=placing, duration=1000)
+    told.note(2, RunSubmitted, "r1", nodes="n[1-4]")
+    for node in ("n1", "n5"):
+        told.note(10, NodeDown, nodes=node)
+    (alert,) = told.alerts(20)
+    assert alert[:2] == ("place", "t") and "no switch has 4 nodes" in alert[2]
+    assert told.alerts(30_000) == [], "the time of the trial is over"
 
 
 def test_a_wait_out_of_proportion_is_told() -> None:

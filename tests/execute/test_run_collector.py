@@ -4,6 +4,7 @@ where that takes long, and never a pass for a script that did not run."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from seatrial.decide.conductor import Launch
+from seatrial.errors import TrialError
 from seatrial.execute import driver as driver_module
 from seatrial.execute import run_collector
 from seatrial.execute.directory import JobEvents
@@ -207,6 +209,27 @@ def read(folder):
     driving = place.start_run("--name", "t")
     driving.until(begun.exists, "the judgement")
     return driving
+
+
+def test_a_run_that_this_host_cannot_judge_has_no_cause(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its output says: nobody knows whether it failed."""
+    folder = place.test(
+        "a", "echo 'MPI_ABORT was invoked on rank 0'", verify=[{"script": "check.sh"}]
+    )
+    (folder / "check.sh").write_text("exit 1\n")
+    assert place.run("--name", "judged").code == 1
+    assert place.run("--name", "t", "--dry-run").code == 0
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr("seatrial.judge.script_check.run_script", fail)
+    with pytest.raises(TrialError, match="see to this host, then resume"):
+        asyncio.run(Driver(place.trial()).drive())
+    causes = {tag: place.events(tag, RunJudged)[0].cause for tag in ("judged", "t")}
+    assert causes == {"judged": "the program called MPI_Abort", "t": ""}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -13,7 +13,7 @@ from seatrial.model.codes import FAILED, PASS, Code
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Window
 from seatrial.results.trial_history import NodeBits, TrialHistory
-from seatrial.results.utilisation import USES, timeline_of
+from seatrial.results.utilisation import USES, Utilisation, timeline_of
 from seatrial.units import SECOND_NS
 
 from .stories import HOUR, NODES, Story, at, cases_of, sustained
@@ -118,6 +118,19 @@ def test_each_node_has_one_use_at_a_time_whatever_overlaps(
     found = {use: getattr(total, use) / HOUR for use in USES}
     assert found.pop("idle") + found.pop("unfilled") + found.pop("drained") == free
     assert found == {use: expected[use] for use in found}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(DRAWN, max_size=10), DOWNS)
+def test_the_runs_of_some_tests_are_as_if_there_were_no_others(
+    drawn: list[Drawn], downs: list[tuple[str, int, int]]
+) -> None:
+    """On a node where a run failed and another goes on, the failure counts."""
+    history = history_of(drawn, downs)
+    small = {case.test for case in history.cases[:2]}
+    total = Utilisation(history, at(END)).total_of(small)
+    expected = by_hand([one for one in drawn if len(one.nodes) <= 2], history)
+    assert (total.accepted / HOUR, total.going / HOUR) == (expected["accepted"], expected["going"])
 
 
 def test_two_jobs_on_a_node_do_not_fill_the_hole_that_a_dead_node_leaves() -> None:

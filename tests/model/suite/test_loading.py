@@ -141,6 +141,15 @@ def test_what_may_not_be_read_is_told(place: Place) -> None:
     ]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_no_selection_leads_around_a_folder_that_may_not_be_read(place: Place) -> None:
+    place.write("a", GOOD)
+    place.write("b/c", GOOD).parent.parent.chmod(0)
+    with as_nobody(place.folder), pytest.raises(InvalidFiles) as raised:
+        place.plan(keyword="a")
+    assert str(raised.value).endswith("1 fault; nothing was done.")
+
+
 @pytest.mark.parametrize(
     ("names", "collide"),
     [
