@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.account import at_home, home
 from seatrial.api import open_results
-from seatrial.cli.config import as_home
+from seatrial.cli.about import as_home
 from seatrial.errors import UsageError
 from seatrial.model.machine_file import described
 from seatrial.model.settings import setting

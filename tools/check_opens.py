@@ -26,7 +26,7 @@ EXEMPT = {
     "files.py": "it is what the others call",
     "api/__init__.py": "tables in a folder that the user names",
     "plugins/facts/command.py": "a folder that is made for it, and one that the user names",
-    "cli/man.py": "pages of the manual, where the user says",
+    "cli/about.py": "pages of the manual, where the user says",
     "cli/export.py": "a file that the user names",
     "cli/report.py": "a report, where the user says",
     "cli/report_signatures.py": "a report that the user names",

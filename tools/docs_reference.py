@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from seatrial.cli import EXIT_CODES, seatrial
-from seatrial.cli.command_help import CommandHelp, pages
-from seatrial.cli.schema import FILES, shape_of
+from seatrial.cli.about import FILES, CommandHelp, pages, shape_of
 from seatrial.execute.plan.policy import ANSWERS
 from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli import commands
+from seatrial.cli import all_commands
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import RunJudged
 from seatrial.journal.journal import read
@@ -131,7 +131,7 @@ def test_an_emptied_journal_is_told_as_such(place: Workplace, words: str) -> Non
 
 
 def test_every_command_is_asked() -> None:
-    assert sorted(commands()) == sorted([*ASKED, *SILENT])
+    assert sorted(all_commands()) == sorted([*ASKED, *SILENT])
 
 
 @pytest.mark.parametrize(("name", "words"), QUESTIONS, ids=[f"{n} {w}" for n, w in QUESTIONS])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from unittest.mock import create_autospec
 
 import click
 import pytest
 
 import seatrial.cli
+import seatrial.cli.commands as declared
 from seatrial.cli import command_groups, main
+from seatrial.cli.commands import Act
+from seatrial.hooks import load
 
 
 def contexts(command: click.Command, name: str) -> Iterator[tuple[str, click.Context]]:
@@ -61,9 +66,31 @@ def test_an_unknown_command_is_refused_with_the_nearest(
 def test_every_command_is_in_one_group() -> None:
     names = [command.name for group in command_groups().values() for command in group]
     assert names == [*dict.fromkeys(names)]
-    modules = pkgutil.iter_modules(seatrial.cli.__path__, "seatrial.cli.")
-    found = [getattr(importlib.import_module(each.name), "command", None) for each in modules]
-    assert {each.name for each in found if isinstance(each, click.Command)} <= {*names}
+
+
+def test_every_command_that_is_declared_can_be_typed() -> None:
+    typed = {context.command for context in CONTEXTS.values()}
+    for module in pkgutil.iter_modules(declared.__path__, "seatrial.cli.commands."):
+        found = vars(importlib.import_module(module.name)).values()
+        assert {each for each in found if isinstance(each, click.Command)} <= typed, module.name
+
+
+def act_of(command: click.Command) -> object:
+    """Return the innermost callback of a command: its act, where it has one."""
+    assert command.callback is not None
+    return inspect.unwrap(command.callback, stop=lambda each: isinstance(each, Act))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, context in CONTEXTS.items() if isinstance(act_of(context.command), Act)]
+)
+def test_an_act_takes_what_its_command_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The act is called by its own signature, and does nothing."""
+    monkeypatch.setattr(declared, "load", lambda place: create_autospec(load(place)))
+    context = CONTEXTS[name]
+    options = {param.name: None for param in context.command.params if param.expose_value}
+    with context:
+        context.invoke(context.command, **options)
 
 
 def test_the_help_shows_each_group_below_its_heading() -> None:

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import click
 
-from seatrial.cli import commands, seatrial
-from seatrial.cli.command_help import pages
-from seatrial.cli.man import man_page
+from seatrial.cli import all_commands, seatrial
+from seatrial.cli.about import man_page, pages
 from tests.programs import Workplace
 
 REQUESTS = {".TH", ".SH", ".PP", ".TP", ".B", ".nf", ".fi", ".nh", ".ad"}
@@ -15,7 +14,7 @@ def test_every_command_has_a_page(place: Workplace) -> None:
     assert done.code == 0, done.said
     written = {path.name for path in (place.folder / "share/man1").iterdir()}
     assert f"{len(written)} pages in share/man1" in done.out
-    assert {f"seatrial-{name}.1" for name in commands()} < written
+    assert {f"seatrial-{name}.1" for name in all_commands()} < written
     assert {"seatrial.1", "seatrial-accept-status.1", "seatrial-report-verify.1"} < written
     page = (place.folder / "share/man1/seatrial-accept-status.1").read_text()
     assert r"seatrial\-accept(1)" in page

@@ -1,4 +1,6 @@
-"""The command line: one file for each command, imported when it is called.
+"""The command line: the groups of commands, and errors as messages and exit codes.
+
+``commands/`` has the options and help of each command, and says where its act is.
 
 An error of Seatrial becomes one message on stderr and an exit code here.
 """
@@ -91,7 +93,16 @@ EXIT_CODES = {
 }
 """The exit codes of all commands; the help of a command says more of its own."""
 _STUDY = "study:"  # of a command that is made from a study
-_MODULES = {"list": "list_cases"}  # of commands whose module has another name
+# The modules of these commands, in ``cli/commands/``.
+_MODULES = {
+    "Run a suite": "run",
+    "Accept a machine by a plan": "accept",
+    "Judge results": "judge",
+    "Show results": "show",
+    "Describe the machine": "machine",
+    "Keep and exchange data": "keep",
+}
+_NAMES = {"list": "list_cases"}  # of commands whose function has another name
 
 
 BUILT_IN = {"trials": "trials", "log_level": "warning"}
@@ -106,13 +117,17 @@ def usual(key: str) -> str:
     return found or BUILT_IN.get(key, "")
 
 
+def _place(heading: str, name: str) -> str:
+    """Return where a command of the core is declared."""
+    return f"seatrial.cli.commands.{_MODULES[heading]}:{_NAMES.get(name, name)}"
+
+
 @functools.cache
 def command_groups() -> Mapping[str, list[Command]]:
     """Return all commands, below their headings: in each the core's, then those of plug-ins."""
     found = {
         heading: [
-            Command(name, f"seatrial.cli.{_MODULES.get(name, name)}:command", line, heading)
-            for name, line in commands.items()
+            Command(name, _place(heading, name), line, heading) for name, line in commands.items()
         ]
         for heading, commands in _GROUPS.items()
     }
@@ -126,7 +141,7 @@ def command_groups() -> Mapping[str, list[Command]]:
 
 
 @functools.cache
-def commands() -> Mapping[str, Command]:
+def all_commands() -> Mapping[str, Command]:
     """Return all commands by name."""
     return {command.name: command for group in command_groups().values() for command in group}
 
@@ -135,15 +150,15 @@ class Commands(click.Group):
     """A group whose commands are imported only when they are called."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(commands())
+        return list(all_commands())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in commands():
+        if name not in all_commands():
             return None
-        place = commands()[name].command
+        place = all_commands()[name].command
         if place.startswith(_STUDY):
             (study,) = (one for one in hooks.provided("seatrial_studies") if one.name == name)
-            command: click.Command = hooks.load("seatrial.cli.study:command_of")(study)
+            command: click.Command = hooks.load("seatrial.cli.commands:study_command")(study)
         else:
             command = hooks.load(place)
         return command
@@ -152,17 +167,17 @@ class Commands(click.Group):
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if name not in commands() and not name.startswith("-"):
+        if name not in all_commands() and not name.startswith("-"):
             if plugin := hooks.plugin_with(name):
                 remedy = f"it is of the plug-in {plugin}, which {hooks.WITHOUT} switches off"
             else:
-                remedy = suggest(name, commands()) or "`seatrial --help` lists them"
+                remedy = suggest(name, all_commands()) or "`seatrial --help` lists them"
             context.fail(f"no command {name!r}; {remedy}")
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their groups, without importing them."""
-        width = max(map(len, commands()))
+        width = max(map(len, all_commands()))
         for heading, group in command_groups().items():
             with formatter.section(heading):
                 formatter.write_dl([(command.name.ljust(width), command.help) for command in group])

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders, as_typed
-from seatrial.cli.options import Parsed, format_option, machine_option
 from seatrial.cli.query_common import show_time
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -15,39 +14,15 @@ from seatrial.execute.detect import find_machine
 from seatrial.execute.shared_builds import FOLDER, StoredBuild, remove, stored
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded
-from seatrial.units import count, listed, seconds, show_bytes
+from seatrial.units import count, listed, show_bytes
 
 MAX_USERS = 3
 
 
-@click.command("builds")
-@machine_option
-@click.option(
-    "--remove",
-    "removes",
-    is_flag=True,
-    help="Remove those that no trial uses, and those that were never finished.",
-)
-@click.option(
-    "--older-than",
-    type=Parsed(seconds),
-    default=0.0,
-    metavar="TIME",
-    help="With --remove: only those made and last used before, e.g. 30d.",
-)
-@format_option("table", "json")
-@click.pass_obj
-def command(
+def builds(
     folders: Folders, machine: str | None, removes: bool, older_than: float, form: str
 ) -> int:
-    """List the builds that trials share, or remove those that no trial uses.
-
-    They lie in .builds beside the trials, or where `builds: {folder: ...}` of MACHINE says.
-
-    \b
-    seatrial builds
-    seatrial builds --remove --older-than 30d
-    """
+    """Do ``seatrial builds``; return the exit code."""
     if older_than and not removes:
         raise UsageError("--older-than goes with --remove")
     folder = folders.trials / FOLDER

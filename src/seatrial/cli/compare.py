@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from seatrial.cli import Folders, options
-from seatrial.cli.options import (
-    SHARE,
-    format_option,
-    list_option,
-    per_option,
-    tests_filter,
-    text_option,
-)
+from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.results import provenance
 from seatrial.results.compare import Comparison, Difference, compare_sides
@@ -28,28 +20,7 @@ from seatrial.show.compare import compare_page, ladder_page, spread_page
 UNDECIDED = 3
 
 
-@click.command("compare")
-@click.argument("sides", nargs=-1, metavar="A B...", shell_complete=options.complete("sides"))
-@list_option("--metric", "metrics", "PATTERN", "Only these metrics.")
-@tests_filter
-@click.option(
-    "--threshold",
-    type=SHARE,
-    default="2%",
-    show_default=True,
-    metavar="SHARE",
-    help="The least effect that matters, such as 3%.",
-)
-@list_option("--across", "PARAMETER", "Compare cases that differ in this.")
-@text_option("--best-of", "NAME[,NAME]", "Each side by its best over these, such as nodes,tasks.")
-@click.option("--each-node", is_flag=True, help="A row for each node of tests run on each.")
-@click.option("--elapsed", is_flag=True, help="Scripts' times, too, beside figures of merit.")
-@click.option("--ladder", is_flag=True, help="Each side with the one before, and the product.")
-@click.option("--spread", is_flag=True, help="Which side varies more, in place of the medians.")
-@per_option
-@format_option("table", "json")
-@click.pass_obj
-def command(
+def compare(
     folders: Folders,
     /,
     sides: tuple[str, ...],
@@ -65,23 +36,7 @@ def command(
     per: str | None,
     form: str,
 ) -> int:
-    """Compare B (and C...) with A: a row for each metric of each case, the largest change first.
-
-    A side is a trial, with conditions behind a colon; @ stands for all trials. The time that
-    scripts took is the metric `elapsed`; it is shown of cases without a figure of merit.
-    Exit code 1: something is worse, beyond noise; 3: too few runs to decide, or one side has no
-    right answer.
-
-    \b
-    seatrial compare before after
-    seatrial compare nightly:toolchain=gcc* nightly:toolchain=clang*
-    seatrial compare @machine=c5,until=2026-05-01 @machine=c5,since=2026-05-01
-    seatrial compare week:launch=mpi week:launch=hybrid --across ranks
-    seatrial compare v0 v1 v2 --ladder
-    seatrial compare before after --spread
-    seatrial compare carver hopper --per core
-    seatrial compare daint titan --best-of nodes,tasks
-    """
+    """Do ``seatrial compare``; return the exit code."""
     _require_sides(sides, ladder, spread, best_of)
     gathered, facts = _gathered(folders, sides, tests, per)
     base, *others = gathered

@@ -8,38 +8,19 @@ from pathlib import Path
 import click
 
 from seatrial.api import Results
-from seatrial.cli import Folders, options
-from seatrial.cli.options import format_option, path_option, text_option
+from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, tell_damage
 from seatrial.errors import UsageError
 from seatrial.execute.reproducer import Reproduced, notices_of, write_reproducer
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.results.references import unreferenced_of_runs
-from seatrial.results.store import export, queries
-from seatrial.results.store.export import to_json
+from seatrial.results.store import queries
+from seatrial.results.store.export import junit, to_json, trial_record
 from seatrial.show.text import folded
 from seatrial.units import count
 
 
-@click.command("export")
-@click.argument("trial", required=False, shell_complete=options.complete("trials"))
-@format_option("junit", "json", help="JUnit XML for a CI server, or all of it as one JSON object.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="File to write; default: stdout."
-)
-@path_option(
-    "--parquet",
-    "FOLDER",
-    "Write trials, runs and figures as files of Parquet; of TRIAL, or of all.",
-)
-@text_option(
-    "--reproducer",
-    "RUN",
-    "Write a folder that does what RUN did without Seatrial: scripts, sources, inputs, versions.",
-    shell_complete=options.complete("runs"),
-)
-@click.pass_obj
-def command(
+def export(
     folders: Folders,
     trial: str | None,
     form: str,
@@ -47,21 +28,7 @@ def command(
     parquet: Path | None,
     reproducer: str,
 ) -> int:
-    """Write a trial as JUnit XML or JSON, or results as Parquet, which pandas and DuckDB read; or
-    a run for a vendor.
-
-    TRIAL is its tag, or a unique beginning of it.
-
-    \b
-    seatrial export nightly --format json -o nightly.json
-    seatrial export --parquet results
-    seatrial export --reproducer zwjmbm27 -o vendor     then: bash vendor/run.sh
-
-    \b
-    Exit codes:  0  written
-                 1  the folder of a run is written, and differs from what ran
-                 2  usage or bad input; nothing was written
-    """
+    """Do ``seatrial export``; return the exit code."""
     if reproducer:
         if parquet is not None or trial is not None:
             raise UsageError("--reproducer RUN: leave out TRIAL and --parquet")
@@ -77,9 +44,9 @@ def command(
         tell_damage(store, [found])
         pieces: Iterable[str]
         if form == "junit":
-            pieces = export.junit(store, found, unreferenced_of_runs(store, found))
+            pieces = junit(store, found, unreferenced_of_runs(store, found))
         else:
-            pieces = [to_json(export.trial_record(store, found))]
+            pieces = [to_json(trial_record(store, found))]
         if output is None or os.fspath(output) == "-":
             sys.stdout.writelines(pieces)  # `echo` looks for colours, line by line
             sys.stdout.flush()

@@ -1,19 +1,22 @@
 """``seatrial judge``: judge the runs of a trial again, or say something of single runs."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, list_option, require_references_option, text_option
-from seatrial.cli.review import Review, record_reviews
+from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
+from seatrial.execute.ledger import record, run_header
 from seatrial.execute.second_judgement import (
     SecondJudgement,
     definitions_now,
@@ -23,51 +26,25 @@ from seatrial.execute.second_judgement import (
 from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
 from seatrial.execute.trial_record import Record, checksum_of
 from seatrial.hooks import load, provided
+from seatrial.journal.events import RunReviewed
+from seatrial.journal.run_life import RecordedRun, RunState
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
 from seatrial.results.references import UnreferencedFigures, is_unreferenced
+from seatrial.results.store import queries
 from seatrial.results.store.export import to_json
+from seatrial.results.store.tables import RunRow
 from seatrial.show.text import folded
-from seatrial.units import NO_DIRECTION, count
+from seatrial.units import NO_DIRECTION, count, listed
 
 SHOWN = 50
+MAX_NAMED = 5
 
 
 NOT_JUDGED = 3  # exit code: all passed, and some of that cannot be judged again
 
 
-@click.command("judge")
-@click.argument("names", metavar="TRIAL|RUN...", nargs=-1, required=True)
-@text_option("--cause", "TEXT", "What caused it, such as F2.")
-@text_option("--comment", "TEXT", "A remark on the run.")
-@click.option(
-    "--exclude",
-    is_flag=True,
-    help="Both sides agreed that criteria leave it out; needs two --by, and a cause or a comment.",
-)
-@click.option("--withdraw", is_flag=True, help="Take back what was said of the run.")
-@list_option("--by", "NAME", "Who says so; may be repeated.")
-@click.option(
-    "--again", is_flag=True, help="Record verdicts and figures; without it they are only shown."
-)
-@text_option("--reason", "TEXT", "Why; needed with --again.")
-@list_option(
-    "--with",
-    "suites",
-    "SUITE",
-    "Suite to judge by; may be repeated. Default: that of the trial, as it is now. Needed "
-    "for the trial of another user, as what judges runs under your name.",
-)
-@click.option(
-    "--references",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of references to judge by. Default: that of the machine, as it is now.",
-)
-@require_references_option
-@click.option("--dry-run", is_flag=True, help="Show what would change, record nothing.")
-@format_option("table", "json")
-@click.pass_obj
-def command(
+def judge(
     folders: Folders,
     /,
     names: tuple[str, ...],
@@ -79,23 +56,7 @@ def command(
     form: str,
     **asked: Any,
 ) -> int:
-    """Judge the runs of TRIAL again, or say something of single runs.
-
-    With --cause, --comment, --exclude or --withdraw: record what people say of RUN, also while its
-    trial runs. Verdict and figures stay as they were. An exclusion is by agreement, with two
-    names; criteria are shown with and without the run.
-
-    \b
-    seatrial judge flc6evne6aub --cause F2 --comment "the file system was slow"
-    seatrial judge flc6evne6aub --exclude --cause F2 --by "A. Smith" --by "B. Lee"
-
-    With a TRIAL: judge its runs again, after a check, a tolerance or a reference was corrected.
-    The checks and references are taken as they are now, the outputs as they were kept. Each run
-    whose verdict changes gets an event with who, when and why; its first verdict stays in the
-    journal. Figures that were recorded stay as they are, and those that had not been found are
-    added, also where the verdict stays. Verdicts that are not of a check
-    (timeout, node failure, cancelled) are not touched.
-    """
+    """Do ``seatrial judge``; return the exit code."""
     if cause or comment or exclude or withdraw or by:
         if any(asked.values()):
             raise UsageError("--again, --reason, --with, --references, --dry-run: are of a TRIAL")
@@ -255,3 +216,109 @@ def _turns(changed: Sequence[SecondJudgement]) -> str:
     parts = [f"{number} {turn}" for turn, number in turns.items()]
     parts += [f"{others} for another reason"] if others else []
     return f"{len(changed)} changed: {', '.join(parts)}" if changed else "none changed"
+
+
+# ---- what people say of runs ---------------------------------------------------------------------
+
+
+class Review(NamedTuple):
+    """What is said of runs, and by whom."""
+
+    cause: str
+    comment: str
+    exclude: bool
+    withdraw: bool
+    by: Sequence[str]
+
+
+class ReviewedRun(NamedTuple):
+    """A run, its trial's folder, and what its journal says of it."""
+
+    row: RunRow
+    folder: TrialFolder
+    life: RecordedRun
+
+
+def record_reviews(folders: Folders, names: Sequence[str], review: Review) -> int:
+    """Record a review of runs; return the exit code: 3 if a process that owns a journal did not
+    record it yet. Raises UsageError before anything is recorded."""
+    review = _checked(review)
+    with opened(folders) as store:
+        rows = {row.row: row for row in (queries.run(store, name) for name in names)}
+        by_trial: dict[str, list[RunRow]] = {}
+        for row in rows.values():
+            by_trial.setdefault(queries.trial_of(store, row).path, []).append(row)
+    runs = list(chain.from_iterable(starmap(_as_recorded, by_trial.items())))
+    for run in runs:
+        _require_reviewable(run, review)
+    waiting = [run for run in runs if not _record(run, review)]
+    if waiting:
+        tags = listed(list(dict.fromkeys(run.folder.tag for run in waiting)), MAX_NAMED)
+        click.echo(f"left for the process that drives {tags}, which will record it", err=True)
+    return 3 if waiting else 0
+
+
+def _checked(review: Review) -> Review:
+    """Return what is said without blanks around it, and by whom. Raises UsageError for what cannot
+    be said so."""
+    names = list(filter(None, map(str.strip, review.by)))
+    cause, comment = review.cause.strip(), review.comment.strip()
+    both = len(set(map(str.casefold, names))) >= 2
+    says = bool(cause or comment)
+    if review.exclude and review.withdraw:
+        raise UsageError("--exclude and --withdraw: one at a time")
+    if review.exclude and not both:
+        raise UsageError(
+            "--exclude: an exclusion is by agreement of both sides; name them: --by A --by B"
+        )
+    if review.exclude and not says:
+        raise UsageError("--exclude: say why with --cause or --comment")
+    if review.withdraw and not comment:
+        raise UsageError("--withdraw: say why with --comment TEXT; it is kept")
+    if not (review.exclude or review.withdraw or says):
+        raise UsageError("say something of the run: --cause, --comment, --exclude or --withdraw")
+    return review._replace(cause=cause, comment=comment, by=names or [account()])
+
+
+def _as_recorded(path: str, rows: Iterable[RunRow]) -> list[ReviewedRun]:
+    """Return runs of a trial as its journal has them."""
+    folder = TrialFolder(Path(path))
+    wanted = {row.run_id: row for row in rows}
+    runs = {run.run_id: run for run in folder.runs(lambda event: event.run_id in wanted)}
+    return [
+        ReviewedRun(row, folder, runs.get(run_id) or RecordedRun(run_id=run_id))
+        for run_id, row in wanted.items()
+    ]
+
+
+def _require_reviewable(run: ReviewedRun, review: Review) -> None:
+    name = f"{run.folder.tag}/{run.row.run_id}"
+    if run.row.rehearsed:
+        raise UsageError(f"{name}: is of a rehearsal: nothing ran, and nothing can be said of it")
+    if run.life.state is not RunState.JUDGED:
+        raise UsageError(f"{name}: has no verdict yet; judge it when it has")
+    if review.withdraw and run.life.review is None:
+        raise UsageError(f"{name}: nothing was said of it that could be withdrawn")
+
+
+def _record(run: ReviewedRun, review: Review) -> bool:
+    """Record a review of a run, and print it. Return False if it waits for another process."""
+    folder, row = run.folder, run.row
+    trial, case = folder.record(), folder.case(row.case)
+    if case is None:
+        raise UsageError(f"{folder.tag}/{row.run_id}: its case {row.case} is not in cases.jsonl")
+    event = RunReviewed(
+        **run_header(trial, case, row.run_id),
+        cause=review.cause,
+        comment=review.comment,
+        is_excluded=int(review.exclude),
+        withdrawn=review.withdraw,
+        names=list(review.by),
+    )
+    if record(folder, event) is None:
+        return False
+    done = "withdrawn" if review.withdraw else "excluded" if review.exclude else "noted"
+    said = ": ".join(filter(None, (review.cause, review.comment)))
+    by = " and ".join(review.by)
+    click.echo(plain_line(f"{row.run_id}  {row.case_name}  {row.verdict}  {done} by {by}: {said}"))
+    return True

@@ -5,8 +5,6 @@ from typing import Any
 import click
 import msgspec
 
-from seatrial.cli import options
-from seatrial.cli.options import choice_option, format_option
 from seatrial.errors import UsageError, suggest
 from seatrial.execute.detect import differences, find_machine, written
 from seatrial.hooks import load
@@ -15,29 +13,14 @@ from seatrial.model.decoding import plain
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import known_topology
 from seatrial.model.node_set import fold
-from seatrial.model.schedulers import scheduler_of, schedulers
+from seatrial.model.schedulers import scheduler_of
 from seatrial.model.topology import SYSTEM, Topology, bisection_text
 from seatrial.units import count
 
 _WIDTH = 80
 
 
-@click.command("machine")
-@click.argument("name", required=False, shell_complete=options.complete("machines"))
-@click.option("--detect", is_flag=True, help="Describe this host anew, whatever files say.")
-@choice_option(
-    "--scheduler",
-    of=list(schedulers()),
-    show_default=False,
-    help="With --detect: describe this host, or the cluster that Slurm, PBS or Grid Engine shows.",
-)
-@click.option("--check", is_flag=True, help="Compare the file with what Slurm shows.")
-@click.option("--topology", is_flag=True, help="Show its network: levels, hops, bisection.")
-@click.option(
-    "--pair", nargs=2, metavar="NODE NODE", help="With --topology: the path between two nodes."
-)
-@format_option("text", "json", help="With --topology: as text or as JSON.")
-def command(
+def machine(
     name: str | None,
     detect: bool,
     scheduler: str,
@@ -46,15 +29,7 @@ def command(
     pair: tuple[str, str] | None,
     form: str,
 ) -> int:
-    """Show a machine's description as YAML, or detect this machine.
-
-    \b
-    seatrial machine                                   this host
-    seatrial machine --detect > machines/laptop.yaml   keep it, then edit it
-    seatrial machine --detect --scheduler slurm        this login node's cluster
-    seatrial machine frost --check                     the file beside Slurm
-    seatrial machine frost --topology --pair n1 n9     its network
-    """
+    """Do ``seatrial machine``; return the exit code."""
     if topology:
         if check or detect:
             raise UsageError("--topology shows the file's network; leave --check, --detect out")

@@ -5,7 +5,6 @@ import time
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT, value_option
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
@@ -17,14 +16,7 @@ from seatrial.show.text import show_minute
 from seatrial.units import SECOND_NS, show_seconds
 
 
-@click.command("note")
-@click.argument("text", required=False)
-@value_option("--at", "TIME", "When it was: 2h (ago), 2026-11-20T14:03; default: now.", type=MOMENT)
-@click.option("-m", "--machine", default="", help="Machine that it is about; default: every one.")
-@click.option("--list", "listed", is_flag=True, help="List the notes.")
-@value_option("--remove", "ID", "Remove the note of that id, or its beginning.")
-@click.pass_obj
-def command(
+def note(
     folders: Folders,
     text: str | None,
     at: int | None,
@@ -32,11 +24,7 @@ def command(
     listed: bool,
     remove: str | None,
 ) -> int:
-    """Note what happened to the machine: an upgrade, a reset, an outage.
-
-    `seatrial history` shows the notes on its time lines, and beside each change the nearest one.
-    They are kept in notes.jsonl in the folder of the trials.
-    """
+    """Do ``seatrial note``; return the exit code."""
     if (text is not None) + listed + (remove is not None) != 1:
         raise UsageError(
             "give a text, such as `seatrial note 'fabric reset'`, or --list or --remove"

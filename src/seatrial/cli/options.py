@@ -140,6 +140,9 @@ def format_option(*forms: str, help: str = "How it is shown.") -> Callable[..., 
     return choice_option("--format", "form", of=forms, help=help)
 
 
+drawn_format_option = format_option(
+    "table", "json", "csv", "svg", help="How it is shown; svg: its plots, as one file."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print the summary alone.")
 fail_on_option = choice_option(
@@ -191,6 +194,34 @@ alert_option = value_option(
     "$ALERT (the text), $ALERT_KIND (end: with $EXIT_CODE), $TRIAL and $MACHINE, and 30 s.",
     default=lambda: setting("alert"),
 )
+
+# which cases of a suite
+selection_options = together(
+    click.argument("suites", nargs=-1, metavar="[SUITE]...", shell_complete=complete("folders")),
+    value_option(
+        "-k",
+        "keyword",
+        "EXPRESSION",
+        "Only cases that match: words of names, tags and parameters, joined by and, or, not "
+        "and parentheses; NAME=VALUE for a parameter.",
+    ),
+    click.option(
+        "-t",
+        "--tag",
+        "tags",
+        multiple=True,
+        help="Only tests with this tag; if repeated, with all of them.",
+    ),
+    machine_option,
+    list_option(
+        "--toolchain",
+        "toolchains",
+        "PATTERN",
+        "Only these toolchains; `default` is the machine's first.",
+    ),
+    list_option("--set", "settings", "NAME=VALUE[,VALUE]", "Replace the values of a parameter."),
+)
+repeat_option = click.option("--repeat", type=click.IntRange(min=1), help="Runs of each case.")
 
 # which runs, by the names of ``store.rows.Filters``
 test_filter = text_option(

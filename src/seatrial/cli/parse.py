@@ -15,18 +15,8 @@ from seatrial.model.figures import MetricValue
 from seatrial.units import show_bytes
 
 
-@click.command("parse")
-@click.argument("form", metavar="[FORMAT]", required=False)
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--list", "listed", is_flag=True, help="List the formats.")
-def command(form: str | None, file: str | None, listed: bool) -> int:
-    """Print the figures of FILE (`-`: stdin), an output of that FORMAT, as JSON.
-
-    It prints a list of {name, value, unit, better, labels}. A file that is truncated, failed, or of
-    another program is refused with the reason and exit code 2. Labels of a launcher are taken off;
-    lines among the rows that are not known are passed over, and told on stderr. `metrics: {from:
-    FORMAT}` reads the same figures in a test.
-    """
+def parse(form: str | None, file: str | None, listed: bool) -> int:
+    """Do ``seatrial parse``; return the exit code."""
     if listed:
         rows = ((form.name, form.file, form.about) for form in map(find_format, formats()))
         click.echo(TextTable("format | file of a run | reads~", rows))

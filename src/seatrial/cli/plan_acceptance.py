@@ -13,9 +13,11 @@ import click
 from msgspec.structs import asdict
 
 from seatrial.cli import Folders, status_table
-from seatrial.cli.plan_control import OfPlan
+from seatrial.cli.commands.accept import FORMER, accept
+from seatrial.cli.plan_control import OfPlan, Steering
 from seatrial.cli.run_driver import answer_late, drive, drive_together
-from seatrial.errors import UsageError
+from seatrial.cli.supervise import supervise
+from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute import plan_trials
 from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import require_consent
@@ -443,3 +445,55 @@ def _print_records(records: PlanRecords) -> None:
         click.echo(f"\n{table_text(issues_table(records.open_issues))}")
     if records.entries:
         click.echo(f"\n{table_text(entries_table(records.entries))}")
+
+
+# ---- acts ----------------------------------------------------------------------------------------
+
+
+def accept_run(
+    folders: Folders,
+    /,
+    dry_run: bool,
+    form: str,
+    quiet: bool,
+    rebuild: bool,
+    consent: tuple[str, ...],
+    supervised: bool,
+    **chosen: Any,
+) -> int:
+    """Do ``seatrial accept run``; return the exit code."""
+    former = {name: chosen.pop(name) for name in FORMER}
+    given = [name for name, value in former.items() if value is not None]
+    flags = [f"--{name}" for name in given] + ["--dry-run"] * dry_run
+    flags += ["--supervise"] * supervised
+    if len(flags) > 1:
+        raise click.UsageError(f"{' and '.join(flags)}: one at a time")
+    for name in given:
+        if argument := FORMER[name]:
+            chosen[argument] = former[name]
+        elif name == "status":
+            chosen["form"] = form
+        if name == "admit":
+            chosen["reason"] = ""
+        code: int = click.get_current_context().invoke(accept.commands[name], **chosen)
+        return code
+    if supervised:
+        return supervise(folders, chosen["path"], chosen["name"])
+    acceptance = Acceptance(folders, **chosen, rebuild=rebuild, consent=consent)
+    return acceptance.print_dry_run() if dry_run else acceptance.run(quiet, form)
+
+
+def accept_resume(folders: Folders, /, form: str, quiet: bool, **chosen: Any) -> int:
+    """Do ``seatrial accept resume``; return the exit code."""
+    acceptance = Acceptance(folders, **chosen)
+    acceptance.require_begun()
+    return acceptance.run(quiet, form)
+
+
+def accept_status(folders: Folders, /, form: str, **chosen: Any) -> int:
+    """Do ``seatrial accept status``; return the exit code."""
+    try:
+        acceptance = Acceptance(folders, **chosen, with_builds=False, with_documents=False)
+    except InvalidFiles as error:
+        return Steering(folders, **chosen).print_status(form, error)
+    return acceptance.print_status(form)

@@ -3,10 +3,12 @@
 import sys
 import time
 from textwrap import wrap
+from typing import Any
 
 import click
 from msgspec.structs import replace
 
+from seatrial.cli import Folders
 from seatrial.cli.plan_acceptance import WIDTH, Acceptance, made_trials
 from seatrial.cli.run_driver import tell_answer
 from seatrial.decide.policy_change import (
@@ -169,3 +171,8 @@ def _agreed() -> bool:
         if sys.stdin.isatty():
             raise
         raise UsageError("nobody can be asked here; say --yes to change it") from None
+
+
+def accept_change(folders: Folders, /, reason: str, yes: bool, **chosen: Any) -> int:
+    """Do ``seatrial accept change``; return the exit code."""
+    return Changing(folders, **chosen).change(reason, yes)

@@ -7,6 +7,7 @@ its plan, a suite or a document has a fault by now.
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -290,3 +291,53 @@ def _is_under_way(trial: PlanTrial) -> bool:
 def component_of(trial: PlanTrial) -> Component:
     """Return the component of a plan that a trial was made of."""
     return trial.record.component or Component(component="")
+
+
+# ---- acts ----------------------------------------------------------------------------------------
+
+
+def accept_check(folders: Folders, /, limit: str, **chosen: Any) -> int:
+    """Do ``seatrial accept check``; return the exit code."""
+    return Steering(folders, **chosen).check(limit)
+
+
+def accept_pause(folders: Folders, /, **chosen: Any) -> int:
+    """Do ``seatrial accept pause``; return the exit code."""
+    return Steering(folders, **chosen).pause()
+
+
+def accept_extend(folders: Folders, /, time: str, **chosen: Any) -> int:
+    """Do ``seatrial accept extend``; return the exit code."""
+    return Steering(folders, **chosen).extend(time)
+
+
+def accept_abandon(folders: Folders, /, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept abandon``; return the exit code."""
+    if not reason.strip():
+        raise click.BadParameter("say why the trial is abandoned", param_hint="REASON")
+    return Steering(folders, **chosen).abandon(reason)
+
+
+def accept_admit(folders: Folders, /, names: str, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept admit``; return the exit code."""
+    return Steering(folders, **chosen).admit(names, reason)
+
+
+def accept_hold(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept hold``; return the exit code."""
+    return Steering(folders, **chosen).hold(test, reason)
+
+
+def accept_release(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept release``; return the exit code."""
+    return Steering(folders, **chosen).release(test, reason)
+
+
+def accept_stop(folders: Folders, /, test: str, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept stop``; return the exit code."""
+    return Steering(folders, **chosen).stop(test, reason)
+
+
+def accept_exclude(folders: Folders, /, nodes: str, reason: str, **chosen: Any) -> int:
+    """Do ``seatrial accept exclude``; return the exit code."""
+    return Steering(folders, **chosen).exclude(nodes, reason)

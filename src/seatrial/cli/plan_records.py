@@ -8,14 +8,14 @@ import datetime
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import parsed_for
+from seatrial.cli.options import names_of, parsed_for
 from seatrial.cli.plan_control import OfPlan, component_of, is_checklist
-from seatrial.cli.query_common import show_time
+from seatrial.cli.query_common import opened, show_time
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute import plan_trials
@@ -38,6 +38,10 @@ from seatrial.model.nodes import node_names
 from seatrial.model.plan import ChecklistItem, Component, Evidence
 from seatrial.results.evidence import GivenDocument, given
 from seatrial.results.records import PlanRecords, records_in
+from seatrial.results.store import export, queries
+from seatrial.results.store.export import to_json
+from seatrial.show.text import table_text
+from seatrial.show.trial import issues_table
 from seatrial.units import count, listed, show_figure
 
 MAX_NAMED = 8
@@ -369,3 +373,124 @@ def _since(item: ItemStatus) -> str:
 
 def _item_names(by: Sequence[str]) -> str:
     return plain_line(" and ".join(by))
+
+
+# ---- acts of accept ------------------------------------------------------------------------------
+
+
+def accept_tick(
+    folders: Folders,
+    /,
+    item: str,
+    passed: bool,
+    failed: bool,
+    value: float | None,
+    waive: bool,
+    by: tuple[str, ...],
+    document: Path | None,
+    comment: str,
+    again: str,
+    **chosen: Any,
+) -> int:
+    """Do ``seatrial accept tick``; return the exit code."""
+    if passed + failed + waive + (value is not None) != 1:
+        raise click.UsageError("give one of --pass, --fail, --value and --waive")
+    names = names_of(by)
+    result: ItemState = "waived" if waive else "pass" if passed else "fail"
+    answer = GivenResult(result, value, names, comment, document, again)
+    return Ticking(folders, **chosen).tick(item, answer)
+
+
+def accept_evidence(
+    folders: Folders, /, path: Path, name: str, document: str, by: tuple[str, ...], **given: Any
+) -> int:
+    """Do ``seatrial accept evidence``; return the exit code."""
+    file = GivenFile(by=names_of(by), **given)
+    return Recording(folders, path, name).evidence(document, file)
+
+
+def accept_record(
+    folders: Folders,
+    /,
+    path: Path,
+    name: str,
+    text: str,
+    by: tuple[str, ...],
+    at: int | None,
+    **about: Any,
+) -> int:
+    """Do ``seatrial accept record``; return the exit code."""
+    entry = PlanEntry(text=text.strip(), at=at or 0, names=names_of(by), **about)
+    return Recording(folders, path, name).entry(entry)
+
+
+# ---- acts of issue -------------------------------------------------------------------------------
+
+
+def issue_open(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
+    """Do ``seatrial issue open``; return the exit code."""
+    if not given["text"]:
+        raise UsageError("TEXT: say what the issue is")
+    return _record_issue(folders, path, name, state="open", **given)
+
+
+def issue_change(
+    folders: Folders,
+    /,
+    path: Path,
+    name: str,
+    issue: int,
+    reopen: bool,
+    by: tuple[str, ...],
+    **changes: Any,
+) -> int:
+    """Do ``seatrial issue change``; return the exit code."""
+    if not (reopen or any(changes.values())):
+        raise UsageError("say what changes, such as --owner or --comment")
+    state = "open" if reopen else ""
+    return _record_issue(folders, path, name, by, issue=issue, state=state, **changes)
+
+
+def issue_close(folders: Folders, /, path: Path, name: str, **given: Any) -> int:
+    """Do ``seatrial issue close``; return the exit code."""
+    if not given["comment"]:
+        raise UsageError("--comment: say how the issue was settled")
+    return _record_issue(folders, path, name, state="closed", **given)
+
+
+def issue_list(folders: Folders, /, path: Path, name: str, closed: bool, form: str) -> int:
+    """Do ``seatrial issue list``; return the exit code."""
+    records = Recording(folders, path, name).read()
+    found = list(records.issues.values()) if closed else records.open_issues
+    if form == "json":
+        click.echo(to_json([export.record(issue) for issue in found]), nl=False)
+    elif found:
+        click.echo(table_text(issues_table(found)))
+    else:
+        click.echo("no issue" if closed else "no issue is open")
+    return 0
+
+
+def _record_issue(
+    folders: Folders,
+    path: Path,
+    name: str,
+    by: tuple[str, ...],
+    severity: str | None = None,
+    runs: tuple[str, ...] = (),
+    **fields: Any,
+) -> int:
+    """Record a new issue, or a change of one; return the exit code."""
+    whole, names = _whole(folders, runs), names_of(by)
+    event = IssueRecorded(severity=severity or "", runs=whole, names=names, **fields)
+    return Recording(folders, path, name).issue(event)
+
+
+def _whole(folders: Folders, runs: tuple[str, ...]) -> list[str]:
+    """Return the whole ids of runs. Raises UsageError for one that does not exist."""
+    if not runs:
+        return []
+
+    with opened(folders) as store:
+        found = [queries.run(store, run) for run in runs]
+    return [f"{run.trial}/{run.run_id}" for run in found]

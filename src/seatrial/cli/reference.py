@@ -1,13 +1,14 @@
 """``seatrial reference``: the expected values of metrics on a machine."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from seatrial.cli import Folders, as_typed, options, query_common
-from seatrial.cli.options import MOMENT, STAGES, machine_option, value_option
+from seatrial.cli import Folders, as_typed, query_common
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import plain_line
@@ -26,37 +27,7 @@ from seatrial.results.store.tables import TrialRow
 from seatrial.units import count, show_change, show_figure
 
 
-@click.group("reference")
-def command() -> None:
-    """Accept measured figures as references, or list those of a machine.
-
-    References stand beside the machine, in machines/NAME/references.yaml. A run whose figure
-    misses its reference gets the verdict `performance`.
-    """
-
-
-@command.command("accept", short_help="Write references from measured medians.")
-@click.argument("trials", nargs=-1, metavar="[TRIAL]...", shell_complete=options.complete("trials"))
-@click.option(
-    "--metric", default="", help="Only this metric; `elapsed`, the time of the script, is one."
-)
-@click.option(
-    "--stage",
-    type=click.Choice(STAGES),
-    default="alone",
-    help="Of runs at full machine (full), or of all others.  [default: alone]",
-)
-@value_option(
-    "--since", "TIME", "Only runs created since: 30d or 2026-11-20.", type=MOMENT, default=0
-)
-@click.option("-m", "--machine", default="", help="With --since alone: the machine, by its name.")
-@click.option("--two-sided", is_flag=True, help="Bound the better side, too.")
-@click.option("--force", is_flag=True, help="Even references that allow 50 % or more.")
-@click.option("--rehearsed", is_flag=True, help="Even of a rehearsal, which measured nothing.")
-@click.option("--damaged", is_flag=True, help="Even of a trial whose journal is damaged.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, write nothing.")
-@click.pass_obj
-def accept(
+def reference_accept(
     folders: Folders,
     trials: tuple[str, ...],
     metric: str,
@@ -69,14 +40,7 @@ def accept(
     damaged: bool,
     dry_run: bool,
 ) -> int:
-    """Write references from the measured medians of TRIAL, of several, or of all --since a time.
-
-    The tolerance of each is learned from the spread of its figures: more spread gives a wider
-    tolerance. One that would allow 50 % or more is left out. Of several trials, only figures since
-    the last confirmed change of level count. An existing reference for the same case is replaced;
-    others stay as they are. Sums of files that must be `identical` are learned, too, where all runs
-    with a right answer wrote the same.
-    """
+    """Do ``seatrial reference accept``; return the exit code."""
     with query_common.opened(folders) as store:
         rows = _trials_of(store, trials, since, machine, rehearsed)
         query_common.tell_damage(store, rows)
@@ -103,10 +67,8 @@ def accept(
     return 0
 
 
-@command.command("list")
-@machine_option
-def list_references(machine: str | None) -> int:
-    """List the references of a machine."""
+def reference_list(machine: str | None) -> int:
+    """Do ``seatrial reference list``; return the exit code."""
     site = machines.find_machine(machine)
     references = written.load(site.references)
     if not references.entries:

@@ -1,4 +1,6 @@
-"""``seatrial report``: write, sign and verify the acceptance report."""
+"""``seatrial report``: write an acceptance report."""
+
+from __future__ import annotations
 
 import os
 from pathlib import Path
@@ -6,10 +8,7 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.command_help import DefaultGroup
-from seatrial.cli.options import list_option, name_option, text_option, value_option
 from seatrial.cli.query_common import opened, tell_damaged_journal
-from seatrial.cli.report_signatures import sign_command, verify_command
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import find
@@ -32,54 +31,7 @@ DECISIONS: dict[str, Decision] = {
 }
 
 
-@click.group("report", cls=DefaultGroup, default="write")
-def command() -> None:
-    """Write the acceptance report of TRIAL or PLAN, sign it, or verify one.
-
-    \b
-    seatrial report plans/frost.yaml -o frost.html --sign ~/.ssh/id_ed25519
-    seatrial report nightly -o nightly.md
-    seatrial report sign frost.html --key ~/.ssh/id_ed25519 --as vendor
-    seatrial report verify frost.html --signers allowed_signers
-    """
-
-
-@command.command("write")
-@click.argument("asked", nargs=-1, required=True, metavar="TRIAL|PLAN...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write; `-`: stdout. Default: its trials' names, or the plan's, and -report.html.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "md", "json"]),
-    help="Default: by the file's ending, else html.",
-)
-@value_option(
-    "--sign",
-    "key",
-    "KEY",
-    "Sign it with this OpenSSH key: makes FILE.sig.",
-    type=click.Path(path_type=Path, dir_okay=False),
-)
-@name_option
-@click.option("--rehearsed", is_flag=True, help="Of a plan: its latest rehearsal.")
-@text_option(
-    "--given", "TAG", "Imported figures, such as a vendor's, to be shown beside the measured ones."
-)
-@value_option("--by", "PERSON", "Who makes it. Default: `name` of config.yaml, or the account.")
-@value_option("--organisation", "NAME", "Theirs. Default: `organisation` of config.yaml.")
-@click.option(
-    "--decision",
-    type=click.Choice(list(DECISIONS)),
-    help="What was decided: it is signed with the report. Default: boxes to tick on paper.",
-)
-@list_option("--reservation", "reservations", "TEXT", "One of the reservations; may be repeated.")
-@click.pass_obj
-def write(
+def report_write(
     folders: Folders,
     /,
     asked: tuple[str, ...],
@@ -94,11 +46,7 @@ def write(
     decision: str | None,
     reservations: tuple[str, ...],
 ) -> int:
-    """Write the report. The word `write` may be left out.
-
-    TRIAL is a tag, a unique beginning of one, or a path; PLAN is a plan's file: the report is then
-    on the trials of all its components. Several trials make one report.
-    """
+    """Do ``seatrial report write``; return the exit code."""
     form = form or _form(output)
     _require_output(output, key)
     _require_reservations(decision, reservations)
@@ -149,10 +97,6 @@ def _sign(output: Path, key: Path | None) -> None:
     for _, path in sign.signatures_of(output):
         if path != signature:
             click.echo(f"{path}: is of an earlier report; it must be signed anew", err=True)
-
-
-command.add_command(sign_command)
-command.add_command(verify_command)
 
 
 def _require_reservations(decision: str | None, reservations: tuple[str, ...]) -> None:

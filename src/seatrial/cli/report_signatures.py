@@ -1,5 +1,7 @@
 """``seatrial report sign`` and ``seatrial report verify``."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +9,6 @@ import click
 
 from seatrial.account import user_name
 from seatrial.cli import Folders
-from seatrial.cli.options import list_option, path_option
 from seatrial.escaping import plain_line
 from seatrial.execute.kept_files import MAX_BYTES
 from seatrial.show.report.outputs import OutputsFound
@@ -25,39 +26,16 @@ from seatrial.show.report.sign import verify as check
 from seatrial.units import count, show_bytes
 
 MAX_OUTPUTS = 20  # changed outputs of a trial that are named
-
-
 _WHY_NOT = {
     "changed": "its journal was changed",
     "cut": "its journal was cut",
     "not here": "its journal is not here",
 }
-
-
 _UNREAD = "its journal or its trial.json cannot be read"
 
 
-@click.command("sign", short_help="Sign a report; several people may.")
-@click.argument("report", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@click.option(
-    "--key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="KEY",
-    required=True,
-    help="Your OpenSSH key: the private one, or the public one of an agent or token.",
-)
-@click.option(
-    "--as",
-    "name",
-    metavar="NAME",
-    help="Your name or side, as in the file of allowed signers. Default: your user name.",
-)
-def sign_command(report: Path, key: Path, name: str | None) -> int:
-    """Sign REPORT: makes REPORT.sig.NAME beside it. Other people's signatures stay.
-
-    \b
-    seatrial report sign frost.html --key ~/.ssh/id_ed25519 --as vendor
-    """
+def report_sign(report: Path, key: Path, name: str | None) -> int:
+    """Do ``seatrial report sign``; return the exit code."""
     _, decision = based_on(report.read_bytes())
     unfit = signatures_that_do_not_fit(report)
     signature = sign(report, key, user_name() if name is None else name)
@@ -76,27 +54,7 @@ def sign_command(report: Path, key: Path, name: str | None) -> int:
     return 0
 
 
-@click.command("verify", short_help="Verify a report, its signatures and what is behind it.")
-@click.argument("report", type=click.Path(path_type=Path))
-@path_option(
-    "--signers", "FILE", "Whose signatures count: an allowed_signers file, as of ssh-keygen."
-)
-@path_option("--key", "FILE", "The one public key that counts.")
-@list_option(
-    "--require",
-    "names",
-    "NAME",
-    "A name of the signers' file that must have signed; may be repeated.",
-)
-@path_option("--trials", "DIR", "Folder of the trials; default: as of every command.")
-@path_option(
-    "--documents",
-    "DIR",
-    "Folder of the documents of evidence; default: that of the plan, or of the report.",
-)
-@click.option("--no-outputs", is_flag=True, help="Do not read the files of the runs.")
-@click.pass_obj
-def verify_command(
+def report_verify(
     folders: Folders,
     report: Path,
     signers: Path | None,
@@ -106,16 +64,7 @@ def verify_command(
     documents: Path | None,
     no_outputs: bool,
 ) -> int:
-    """Verify that REPORT is as it was signed, and that what is behind it is unchanged: journals,
-    records, notes, documents of evidence, and the outputs of the runs.
-
-    \b
-    Exit codes:  0  signed by all that are asked for; nothing behind it changed
-                 1  the report, a signature or something behind it was changed, or
-                    a signature that is asked for is missing
-                 2  usage, or not a report of Seatrial
-                 3  nothing is wrong, but not everything could be verified
-    """
+    """Do ``seatrial report verify``; return the exit code."""
     if signers is not None and key is not None:
         raise click.UsageError("--signers and --key: one of them")
     if names and signers is None:

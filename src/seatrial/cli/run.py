@@ -1,13 +1,14 @@
 """``seatrial run``: build, launch, verify, record."""
 
+import os
 from typing import Any
 
 import click
 
-from seatrial.cli import Folders, options
-from seatrial.cli.query_common import opened, tell_damage
-from seatrial.cli.run_driver import drive_and_tell, write_scripts
-from seatrial.cli.selection import asked_of, repeat_option, selection_options
+from seatrial.cli import Folders
+from seatrial.cli.query_common import opened, tell_damage, tell_damaged_journal
+from seatrial.cli.run_driver import cancel_run, cancel_trial, drive_and_tell, write_scripts
+from seatrial.cli.suite import asked_of
 from seatrial.errors import UsageError
 from seatrial.execute import creation
 from seatrial.execute.batch.batch import require_scheduler
@@ -23,59 +24,14 @@ from seatrial.execute.prepare import (
     require_cases,
 )
 from seatrial.execute.requests import FailOn
+from seatrial.execute.trial_folder import find
 from seatrial.judge.learning import unlearned_sums
 from seatrial.model.job_options import described_groups
 from seatrial.results.store import queries
 from seatrial.show.text import folded
 
 
-@click.command("run")
-@selection_options
-@repeat_option
-@click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Maximum runs at a time: started on this host, or queued at a scheduler.",
-)
-@click.option(
-    "--max-failures",
-    type=click.IntRange(min=1),
-    help="Launch no more after so many verdicts other than pass; running jobs are waited for.",
-)
-@options.text_option("--failed-from", "TRIAL", "Only cases that did not pass in that trial.")
-@options.list_option(
-    "--label",
-    "labels",
-    "NAME=VALUE",
-    "Say how it is run, e.g. load=dedicated; sides are chosen by it. May be repeated.",
-    type=options.Parsed(options.parsed_label),
-)
-@click.option(
-    "--together",
-    is_flag=True,
-    help="All runs in one allocation, on the same nodes, in rounds; one for each size.",
-)
-@click.option(
-    "--allocations",
-    type=click.IntRange(min=1),
-    default=1,
-    help="With --together: so many allocations, each with all rounds.",
-)
-@click.option("--rebuild", is_flag=True, help="Build anew, whatever builds other trials share.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Write the scripts, submit nothing; `seatrial resume` would then run them.",
-)
-@options.consent_option
-@options.alert_option
-@options.fail_on_option
-@options.require_references_option
-@options.quiet_option
-@click.pass_obj
-def command(
+def run(
     folders: Folders,
     /,
     machine: str | None,
@@ -88,16 +44,7 @@ def command(
     quiet: bool,
     **selection: Any,
 ) -> int:
-    """Run a suite: build, launch, verify, record.
-
-    SUITE is a folder with tests (default: the current one). A trial, below the folder of trials,
-    records everything. After an interruption or a crash, `seatrial resume` continues it.
-
-    \b
-    seatrial run suites/probes                   everything, on this machine
-    seatrial run suites/probes -k "stream and touch=all" --repeat 5
-    seatrial run suites/probes --machine c5 --dry-run
-    """
+    """Do ``seatrial run``; return the exit code."""
     if not dry_run:
         require_chosen(machine, "-m")
     asked = asked_of(**selection, labels=dict(labels))
@@ -144,3 +91,31 @@ def _only_failed(prepared: Prepared, folders: Folders, trial: str) -> Prepared:
     if not prepared.cases:
         raise UsageError(f"no case that failed in {trial} is among those selected")
     return prepared
+
+
+def resume(
+    folders: Folders,
+    trial: str,
+    alert: str,
+    fail_on: FailOn,
+    require_references: bool,
+    quiet: bool,
+    host_is_gone: bool,
+) -> int:
+    """Do ``seatrial resume``; return the exit code."""
+    folder = find(folders.trials, trial)
+    return drive_and_tell(folder, folders, quiet, host_is_gone, alert, fail_on, require_references)
+
+
+def cancel(folders: Folders, trial: str, reason: str) -> int:
+    """Do ``seatrial cancel``; return the exit code."""
+    tag, run = trial, ""
+    if "/" in trial and not os.path.exists(f"{trial}/trial.json"):  # noqa: PTH110
+        tag, _, run = trial.rpartition("/")
+    folder = find(folders.trials, tag)
+    tell_damaged_journal(folder)
+    if run:
+        return cancel_run(folder, folders, run, reason)
+    if reason:
+        raise click.UsageError("--reason is for one run: TRIAL/RUN")
+    return cancel_trial(folder, folders)

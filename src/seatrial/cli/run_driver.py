@@ -216,7 +216,7 @@ def write_scripts(folder: TrialFolder, folders: Folders) -> int:
     return 0
 
 
-def cancel(folder: TrialFolder, folders: Folders) -> int:
+def cancel_trial(folder: TrialFolder, folders: Folders) -> int:
     """Cancel through the trial's driver, or by driving the trial for that; return 0."""
     folders = folders.around(folder.path)
     try:

@@ -1,18 +1,20 @@
-"""``seatrial runs``: list runs."""
+"""Lists of runs and of trials: the acts of ``seatrial runs`` and ``seatrial trials``."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from typing import Any
 
 import click
 
-from seatrial.cli import Folders, options
-from seatrial.cli.options import format_option, run_filters, text_option
+from seatrial.cli import Folders
+from seatrial.cli.commands.show import SHOWN
 from seatrial.cli.query_common import nothing, opened, print_csv, show_time, tell_damage
 from seatrial.cli.tables import TextTable
 from seatrial.escaping import plain_line
 from seatrial.model.figures import place_of
 from seatrial.results.store import queries
-from seatrial.results.store.export import run_record, to_json
+from seatrial.results.store.export import record, run_record, to_json
 from seatrial.results.store.queries import excluded_runs
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
@@ -21,34 +23,14 @@ from seatrial.results.store.tables import (
     Filters,
     MetricRow,
     RunRow,
+    TrialRow,
     listed_columns,
 )
-from seatrial.units import show_seconds, show_unit
-
-SHOWN = 50
+from seatrial.units import count, show_seconds, show_unit
 
 
-@click.command("runs")
-@run_filters
-@click.option(
-    "-t", "--tag", default="", help="Only tests with this tag; if repeated, with all of them."
-)
-@click.option("--failed", is_flag=True, help="Neither passed nor lost and run again.")
-@click.option(
-    "--verdict",
-    "verdicts",
-    multiple=True,
-    shell_complete=options.complete("verdicts"),
-    help="Only this verdict; may be repeated.",
-)
-@text_option("--cause", "TEXT", "Only failures of this cause: a part, or a pattern.")
-@click.option(
-    "--limit", type=click.IntRange(min=0), help=f"Most runs; 0: all. Default: {SHOWN} in a table."
-)
-@format_option("table", "json", "csv")
-@click.pass_obj
-def command(folders: Folders, /, limit: int | None, form: str, **wanted: Any) -> int:
-    """List runs, newest first: test, nodes, verdict, time."""
+def runs(folders: Folders, /, limit: int | None, form: str, **wanted: Any) -> int:
+    """Do ``seatrial runs``; return the exit code."""
     maximum = (SHOWN if form == "table" else 0) if limit is None else limit
     filters = Filters(limit=maximum, **wanted)
     with opened(folders) as store:
@@ -134,3 +116,56 @@ def _print_csv(
         measured = {(m.name, m.unit): m.value for m in figures.get(run.row, ())}
         rows.append([*map(values.get, fields), *map(measured.get, metrics)])
     print_csv(rows)
+
+
+USUAL_LIMIT = 50
+
+
+def trials(folders: Folders, limit: int | None, rehearsed: bool, form: str) -> int:
+    """Do ``seatrial trials``; return the exit code."""
+    with opened(folders) as store:
+        known = queries.trials(store)
+        measured = [row for row in known if not row.rehearsed]
+        found = known if rehearsed else measured or known
+        if limit is None:
+            limit = USUAL_LIMIT if form == "table" else 0
+        shown = found[:limit] if limit else found
+        tell_damage(store, shown)
+    if form == "json":
+        click.echo(to_json([record(row) for row in shown]), nl=False)
+        return 0
+    if not found:
+        click.echo(nothing(folders))
+        return 0
+    click.echo(_table(shown))
+    _tell_hidden(len(known), len(found), len(shown))
+    return 0
+
+
+def _tell_hidden(known: int, listed: int, shown: int) -> None:
+    """Tell which trials are not shown: rehearsals among those that are known, and older ones."""
+    if listed < known:
+        click.echo(f"{count(known - listed, 'rehearsal')} not shown; --rehearsed shows them, too")
+    if shown < listed:
+        click.echo(f"{listed - shown} older trials are not shown; --limit 0 shows all")
+
+
+def _table(found: list[TrialRow]) -> TextTable:
+    shown = TextTable(
+        "trial~ | machine~?6 | state | started?1 | elapsed>?3 | runs>?2 | pass> | fail> | known>?4"
+        " | going>?4 | wait>?5 | note"
+    )
+    for row in found:
+        elapsed = None if row.elapsed is None else show_seconds(row.elapsed)
+        times = (show_time(row.started), elapsed)
+        numbers = (
+            row.runs,
+            row.passed,
+            row.failed,
+            row.known or None,
+            row.running or None,
+            row.waiting or None,
+        )
+        note = "rehearsed" if row.rehearsed else None
+        shown.add(row.tag, row.machine, row.state, *times, *numbers, note)
+    return shown

@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from seatrial import units
-from seatrial.cli import Folders, options
-from seatrial.cli.options import format_option
+from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, show_time, tell_damage
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import TrialError
@@ -40,30 +39,8 @@ MAX_TAIL_BYTES = 1 << 16
 MAX_SCRIPT_BYTES = 1 << 18
 
 
-@click.command("show")
-@click.argument("run", metavar="[[TAG/]RUN]", default="", shell_complete=options.complete("runs"))
-@click.option("--last", is_flag=True, help="The newest run; of the trial TAG, if that is given.")
-@click.option("--scripts", is_flag=True, help="Show the build's, the test's and the job's script.")
-@click.option(
-    "-n",
-    "--lines",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="Lines of stdout and stderr that are shown; their last ones.",
-)
-@format_option("text", "json")
-@click.pass_obj
-def command(folders: Folders, run: str, last: bool, scripts: bool, lines: int, form: str) -> int:
-    """Show one run in full: the case, events, metrics, verdict, output.
-
-    RUN is a run's id or a unique beginning of it; `seatrial runs` lists them.
-
-    \b
-    seatrial show zwjmbm27
-    seatrial show --last            the newest run
-    seatrial show --last nightly    the newest run of that trial
-    """
+def show_run(folders: Folders, run: str, last: bool, scripts: bool, lines: int, form: str) -> int:
+    """Do ``seatrial show``; return the exit code."""
     if not (run or last):
         raise click.UsageError("name a run, or say --last; `seatrial runs` lists them")
     with opened(folders) as store:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from seatrial.cli import Folders
-from seatrial.cli.options import list_option, text_option
 from seatrial.cli.query_common import opened, print_notices, show_time
 from seatrial.errors import StoreError, UsageError
 from seatrial.escaping import plain_line
@@ -22,24 +21,15 @@ from seatrial.units import show_bytes, show_seconds
 MAX_GAPS = 20
 
 
-@click.group("store")
-def command() -> None:
-    """Create, update, rebuild or inspect the store of results."""
-
-
-@command.command("path")
-@click.pass_obj
-def path(folders: Folders) -> int:
-    """Print the store's path."""
+def print_path(folders: Folders) -> int:
+    """Do ``seatrial store path``; return the exit code."""
     place = folders.store
     click.echo(str(place.absolute()) if isinstance(place, Path) else shown(place))
     return 0
 
 
-@command.command("info")
-@click.pass_obj
-def info(folders: Folders) -> int:
-    """Show the contents of the store, and where it is."""
+def print_info(folders: Folders) -> int:
+    """Do ``seatrial store info``; return the exit code."""
     with opened(folders) as store:
         counts = {
             name: store.rows(f"SELECT count(*) FROM {name}")[0][0]
@@ -61,33 +51,15 @@ def info(folders: Folders) -> int:
     return 0
 
 
-@command.command("create", short_help="Make a site's store in a database of PostgreSQL.")
-@click.argument("url")
-@text_option("--writer", "ROLE", "Role that writes and owns the tables; default: you.")
-@list_option("--viewer", "viewers", "ROLE", "Who may read it.")
 def create(url: str, writer: str, viewers: tuple[str, ...]) -> int:
-    """Make a site's store in a PostgreSQL database: schema, tables, roles.
-
-    Connect as the owner of the database. The roles must exist; repeat the command to add what is
-    missing. A store in a file needs no such command: it is made when it is first used.
-
-    \b
-    seatrial store create postgresql://postgres@db/seatrial \\
-        --writer collector --viewer grafana
-    """
+    """Do ``seatrial store create``; return the exit code."""
     done = opening.create(url, writer, viewers)
     click.echo(f"{shown(url)}: {done}; collect into it: seatrial --store URL store update")
     return 0
 
 
-@command.command("update", short_help="Bring the store up to date with the journals.")
-@click.pass_obj
 def update(folders: Folders) -> int:
-    """Bring the store up to date with the journals below the folder of trials.
-
-    Commands that read the store do so themselves. A store that others only read must be updated by
-    somebody.
-    """
+    """Do ``seatrial store update``; return the exit code."""
     _require_trials(folders)
     with open_store(folders.store) as store:
         if not store.writable:
@@ -98,13 +70,8 @@ def update(folders: Folders) -> int:
     return 0
 
 
-@command.command("rebuild", short_help="Empty the store, and fill it from the journals.")
-@click.pass_obj
 def rebuild(folders: Folders) -> int:
-    """Empty the store and fill it again from the journals below the folder of trials.
-
-    Trials whose folder is gone are then gone from the store too.
-    """
+    """Do ``seatrial store rebuild``; return the exit code."""
     _require_trials(folders)
     began = time.monotonic()
     with reopen_empty(folders.store) as store:

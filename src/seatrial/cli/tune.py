@@ -3,17 +3,11 @@
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from seatrial.cli import Folders
-from seatrial.cli.advise import print_tuning
-from seatrial.cli.options import (
-    alert_option,
-    consent_option,
-    format_option,
-    machine_option,
-    quiet_option,
-)
-from seatrial.cli.query_common import print_page, tell_damaged_journal
+from seatrial.cli.query_common import print_or_draw, print_page, tell_damaged_journal
 from seatrial.cli.run_driver import drive
 from seatrial.errors import UsageError
 from seatrial.execute.batch.batch import require_scheduler
@@ -24,41 +18,15 @@ from seatrial.execute.trial_folder import find
 from seatrial.execute.trial_record import Record
 from seatrial.execute.tuning import PreparedTuning, prepare_tuning
 from seatrial.execute.tuning_odds import rehearse_sweep, rehearse_tuning
-from seatrial.results.tuned import tuned
+from seatrial.results.tuned import Tuned, tuned
+from seatrial.results.tuned_basis import on_basis
+from seatrial.show.page import Page
 from seatrial.show.text import folded
-from seatrial.show.tune import race_page, rehearsal_page, tuning_page
+from seatrial.show.tune import basis_sections, race_page, rehearsal_page, tuning_page
 from seatrial.units import show_seconds
 
 
-@click.command("tune")
-@click.argument("file", required=False, metavar="[TUNE]", type=click.Path(path_type=Path))
-@machine_option
-@click.option("--name", "tag", help="Tag of the trial; default: date, time and tuning.")
-@click.option("--status", metavar="TRIAL", help="Show how a tuning stands, and run nothing.")
-@click.option(
-    "--rehearse", "rehearsed", is_flag=True, help="Run nothing; how likely is the best found?"
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1, max=10_000),
-    default=100,
-    show_default=True,
-    help="Rehearsed tunings.",
-)
-@click.option(
-    "--noise",
-    type=click.FloatRange(min=0, min_open=True, max=100),
-    default=1.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="Rehearsal: spread of the runs of one setting on the same nodes.",
-)
-@consent_option
-@alert_option
-@quiet_option
-@format_option("table", "json")
-@click.pass_obj
-def command(
+def tune(
     folders: Folders,
     /,
     file: Path | None,
@@ -73,19 +41,7 @@ def command(
     quiet: bool,
     form: str,
 ) -> int:
-    """Find the best setting of a test: a race over the axes of a tune.yaml.
-
-    TUNE is the file. All settings run once; those that may still be best run again, round by round
-    beside the default, each block in one allocation. What cannot win is dropped. With `search:
-    sweep` the axes are ordered, and few points run, from small to large. Both are trials like any
-    other: `seatrial resume` continues them.
-
-    \b
-    seatrial tune tune.yaml -m frost
-    seatrial tune tune.yaml -m frost --rehearse   its cost and odds
-    seatrial tune --status TRIAL
-    seatrial advise TRIAL
-    """
+    """Do ``seatrial tune``; return the exit code."""
     if status is not None:
         if file is not None or rehearsed:
             raise UsageError("--status TRIAL: name the trial alone")
@@ -126,3 +82,28 @@ def _tell_notes(prepared: PreparedTuning, record: Record) -> None:
         longest = show_seconds(prepared.longest_block)
         note = f"an allocation may take up to {longest}; a partition whose limit is less"
         click.echo(folded(f"note: {note} never starts it"), err=True)
+
+
+def advise(folders: Folders, trial: str, per: str | None, form: str) -> int:
+    """Do ``seatrial advise``; return the exit code."""
+    folder = find(folders.trials, trial)
+    tell_damaged_journal(folder)
+    found = tuned(folder)
+    page = tuning_page(found)
+    if per:
+        based = on_basis(found, folder.cases(), per, str(folder.path))
+        page = replace(
+            page,
+            sections=[*page.sections, *basis_sections(found, based)],
+            records=lambda: to_builtins(found) | {"per": to_builtins(based)},
+        )
+    print_tuning(folders, found, page, form)
+    return 0
+
+
+def print_tuning(folders: Folders, found: Tuned, page: Page, form: str) -> None:
+    """Print the page of a tuning, and what shows more of it."""
+    print_or_draw(page, form)
+    if form == "table":
+        click.echo(f"\nall settings: {folders.command('tune', '--status', found.trial)}")
+        click.echo(f"picture: {folders.command('advise', found.trial, '--format', 'svg')}")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from seatrial.cli.schema import FILES, shape_of
+from seatrial.cli.about import FILES, shape_of
 from seatrial.model.documents import Faults, decode, json_schema, parse
 
 if TYPE_CHECKING:

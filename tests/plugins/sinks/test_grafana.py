@@ -161,7 +161,7 @@ def test_verdicts_are_shown_by_their_names() -> None:
 
 
 def test_a_run_leads_to_its_page() -> None:
-    from seatrial.cli.serve import PORT
+    from seatrial.cli.commands.show import PORT
     from seatrial.show.web.routes import pages
 
     paths = {page.path for page in pages()}

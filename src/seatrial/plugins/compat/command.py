@@ -13,8 +13,8 @@ from typing import Literal
 import click
 from msgspec.structs import replace
 
+from seatrial.cli.commands.run import run as run_suite
 from seatrial.cli.options import choice_option, list_option, machine_option, value_option
-from seatrial.cli.run import command as run_command
 from seatrial.errors import UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.model.machine_file import machine_file
@@ -192,7 +192,7 @@ def check(
     settings = (f"scratch={scratch}", f"x11={'needed' if x11 else 'optional'}")
     with with_mode(machine, mode) as chosen:
         code: int = context.invoke(
-            run_command, suites=(str(SUITE),), machine=chosen, tag=tag, settings=settings
+            run_suite, suites=(str(SUITE),), machine=chosen, tag=tag, settings=settings
         )
     return code
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import click
 from msgspec.structs import replace
 
-from seatrial.cli import Folders, run
+from seatrial.cli import Folders
+from seatrial.cli.commands.run import run as run_suite
 from seatrial.cli.options import (
     choice_option,
     json_option,
@@ -123,7 +124,7 @@ def collect(
             chosen, size = _usable(about, machine, nodes, by == "array", place)
             settings += [f"size={size}"] if by == "job" else []
         code: int = context.invoke(
-            run.command,
+            run_suite,
             suites=(str(suite / test),),
             machine=chosen,
             tag=tag,

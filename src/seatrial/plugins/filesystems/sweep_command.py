@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from seatrial.cli import tune
+from seatrial.cli.commands.run import tune
 from seatrial.cli.options import machine_option
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.execute.detect import find_machine
@@ -128,9 +128,7 @@ def sweep(
         file = Path(folder) / "sweep.yaml"
         write_durably(file, text.encode())
         try:
-            code = context.invoke(
-                tune.command, file=file, machine=machine, tag=tag, rehearsed=rehearse
-            )
+            code = context.invoke(tune, file=file, machine=machine, tag=tag, rehearsed=rehearse)
         except InvalidFiles as error:  # the file is gone when people read this
             faults = [fault.replace(f"{folder}/", "") for fault in error.faults]
             remedy = "`--write sweep.yaml` writes the tuning that has it."

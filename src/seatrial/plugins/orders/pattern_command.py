@@ -20,10 +20,10 @@ from typing import Any, get_args
 import click
 from msgspec import Struct
 
-from seatrial.cli import Folders, options, run
-from seatrial.cli.options import format_option, quiet_option
+from seatrial.cli import Folders, options
+from seatrial.cli.commands.run import run as run_suite
+from seatrial.cli.options import format_option, quiet_option, selection_options
 from seatrial.cli.query_common import opened
-from seatrial.cli.selection import selection_options
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
 from seatrial.execute.prepare import new_tag
@@ -88,7 +88,7 @@ def record(
     tag = tag or new_tag(folders.trials, list(suites))
     labels = (("pattern", "recorded"),)
     code: int = context.invoke(
-        run.command, suites=suites, tag=tag, quiet=quiet, labels=labels, pattern=True, **selection
+        run_suite, suites=suites, tag=tag, quiet=quiet, labels=labels, pattern=True, **selection
     )
     _tell_runs(folders, tag)
     return code

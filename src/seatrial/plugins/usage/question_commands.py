@@ -16,7 +16,7 @@ from seatrial.cli.options import (
     Parsed,
     choice_option,
     complete,
-    format_option,
+    drawn_format_option,
     list_option,
     parsed_for,
     path_option,
@@ -24,8 +24,7 @@ from seatrial.cli.options import (
     together,
     value_option,
 )
-from seatrial.cli.query_common import opened
-from seatrial.cli.study import HOW, print_or_draw
+from seatrial.cli.query_common import opened, print_or_draw
 from seatrial.errors import UsageError
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, prepare_trial
@@ -91,7 +90,7 @@ asked_options = together(
         default=None,
     ),
     value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=TOP),
-    format_option("table", "json", "csv", "svg", help=HOW),
+    drawn_format_option,
     click.pass_obj,
 )
 """What all questions take: they are passed to `asked_of` as they are."""

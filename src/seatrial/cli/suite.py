@@ -1,37 +1,79 @@
-"""``seatrial place``: draw the cores of each task of a case, and show what the launcher is told."""
+"""Acts on a suite that run nothing: list its cases, draw where tasks run, copy the probes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from seatrial.cli.options import format_option
-from seatrial.cli.selection import asked_of, selection_options
+from seatrial.cli import Folders
+from seatrial.errors import UsageError
 from seatrial.escaping import plain
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, rank_order_of
 from seatrial.execute.launchers import launch_line
-from seatrial.execute.prepare import left_out_of, prepare_trial, require_cases
+from seatrial.execute.options import TrialOptions
+from seatrial.execute.prepare import left_out_of, notes_of, prepare_trial, require_cases
+from seatrial.model.job_options import described
+from seatrial.model.suite import copy_suites
 from seatrial.model.test import Case
+from seatrial.show.text import folded
 from seatrial.units import count
 
 _WIDTH = 80
-
-
 _FREE = "."
 
 
-@click.command("place")
-@selection_options
-@format_option("text", "json")
-def command(machine: str | None, form: str, **selection: Any) -> int:
-    """Show on which cores of a node the tasks of each case run.
+def asked_of(settings: tuple[str, ...], **chosen: Any) -> TrialOptions:
+    """Return the options in the form that a trial records. Raises click.UsageError for a malformed
+    --set."""
+    pairs = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not (equals and name and value):
+            raise click.UsageError(f"--set {text}: write NAME=VALUE or NAME=VALUE,VALUE")
+        pairs[name] = value
+    given = {name: value for name, value in chosen.items() if value}
+    return msgspec.convert({"suites": ["."], "settings": pairs, **given}, TrialOptions)
 
-    SUITE is a folder with tests, or that of one test (default: the current one). Nothing is run.
-    Cores are drawn by NUMA domain, each with the rank that has it; `.` is a free one. With a rank
-    order these are slots, and the ranks of the slots of each node follow.
-    """
+
+def list_cases(machine: str | None, commands: bool, form: str, **selection: Any) -> int:
+    """Do ``seatrial list``; return the exit code."""
+    prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
+    require_cases(prepared)
+    left_out = left_out_of(prepared.skipped, prepared.broken)
+    if form == "json":
+        click.echo(plain("\n".join(left_out)), err=True, nl=bool(left_out))
+        click.echo(msgspec.json.encode(prepared.cases).decode())
+        return 0
+    lines = [f"{'case':16}  {'nodes':>5} {'tasks':>5} {'threads':>7}  name"]
+    for case in prepared.cases:
+        sizes = f"{case.nodes:>5} {case.tasks:>5} {case.threads:>7}"
+        lines.append(f"{case.id}  {sizes}  {case.name}")
+        if asked := described(case.job):
+            lines.append(f"{'':18}asks for {asked}")
+        if case.only_builds:
+            lines.append(f"{'':18}(only builds)")
+        elif commands:
+            line = launch_line(prepared.site.machine, prepared.tests[case.test], case)
+            lines.append(f"{'':18}{line or '(no launcher: the script starts its tasks)'}")
+    tests = len({case.test for case in prepared.cases})
+    lines += left_out
+    lines += [folded(f"note: {note}") for note in notes_of(prepared)]
+    machine_name = prepared.site.machine.machine
+    lines.append(
+        f"{count(len(prepared.cases), 'case')} of {count(tests, 'test')} on {machine_name}"
+    )
+    click.echo(plain("\n".join(lines)))
+    return 0
+
+
+# ---- place ---------------------------------------------------------------------------------------
+
+
+def place(machine: str | None, form: str, **selection: Any) -> int:
+    """Do ``seatrial place``; return the exit code."""
     prepared = prepare_trial(asked_of(**selection), machine, with_builds=False)
     require_cases(prepared)
     found: list[dict[str, Any]] = []
@@ -125,3 +167,20 @@ def _shortened(ranks: Sequence[str]) -> Iterator[str]:
         else:
             each = "a core" if cores == 1 else f"{cores} cores"
             yield f"{names[0]}-{names[-1]} on {each} each"
+
+
+# ---- probes --------------------------------------------------------------------------------------
+
+
+def probes(folders: Folders, folder: Path | None, every: bool) -> int:
+    """Do ``seatrial probes``; return the exit code."""
+    target = folder or Path("suites" if every else "probes")
+    try:
+        tests = copy_suites(target, "" if every else "probes")
+    except FileExistsError:
+        remedy = f"name another folder: seatrial probes {'--all ' if every else ''}FOLDER"
+        raise UsageError(f"{target}: is there already; {remedy}") from None
+    suite = target / "probes" if every else target
+    click.echo(f"{count(tests, 'test')} in {target}")
+    click.echo(f"next   {folders.command('run', str(suite))}")
+    return 0
