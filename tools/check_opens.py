@@ -31,7 +31,7 @@ EXEMPT = {
     "cli/report.py": "a report, where the user says",
     "cli/report_signatures.py": "a report that the user names",
     "show/report/sign.py": "a report, its signature and its signers, which the user names",
-    "plugins/importers/oth/suite.py": "suites that the user names, and one written where he says",
+    "plugins/importers/oth_suite.py": "suites that the user names, and one written where he says",
     "plugins/guard/program.py": "the user's own cache, folders that are made for it alone, and the "
     "site's guard, which its administrator writes",
     "plugins/guard/quota.py": "the site's quotas, which its administrator writes",

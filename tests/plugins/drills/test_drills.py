@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import seatrial.plugins.drills
 from seatrial.journal.events import MetricRecorded
 from seatrial.model.file_model import Duration
-from seatrial.plugins.drills.drill_log import FILE, fault, parse
+from seatrial.plugins.drills.run import FILE, fault, parse
 from tests.programs import Done, Workplace, until
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.daemons import free_ports

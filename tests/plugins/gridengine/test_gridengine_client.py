@@ -10,8 +10,7 @@ import pytest
 from seatrial.execute.batch.scheduler_client import Unanswered
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.plugins.gridengine import client as gridengine_client
-from seatrial.plugins.gridengine.answers import CellSettings
-from seatrial.plugins.gridengine.client import GridEngineClient
+from seatrial.plugins.gridengine.client import CellSettings, GridEngineClient
 
 DATA = Path(__file__).parent / "data"
 ACCOUNTS = (DATA / "gridengine-qacct.txt").read_text()

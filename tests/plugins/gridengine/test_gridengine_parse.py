@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.execute.batch.scheduler_client import UnexpectedOutput
-from seatrial.plugins.gridengine.answers import (
+from seatrial.plugins.gridengine.client import (
     NO_ACCOUNT,
     TEMPORARY,
     UNKNOWN,

@@ -14,8 +14,7 @@ from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.test import JobOptions
 from seatrial.plugins.pbs import Pbs
-from seatrial.plugins.pbs.answers import ServerSettings
-from seatrial.plugins.pbs.client import PbsClient, _qsub_keeps_localhost
+from seatrial.plugins.pbs.client import PbsClient, ServerSettings, _qsub_keeps_localhost
 
 FOLDER = Path("/trials/t/submissions/seatrial-x")
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.plugins.pbs.answers import ServerSettings
-from seatrial.plugins.pbs.client import PbsClient
+from seatrial.plugins.pbs.client import PbsClient, ServerSettings
 
 DATA = Path(__file__).parent / "data"
 RUNNING = (DATA / "pbs-qstat-running.json").read_text()

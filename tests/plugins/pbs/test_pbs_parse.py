@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seatrial.execute.batch.scheduler_client import UnexpectedOutput
-from seatrial.plugins.pbs.answers import (
+from seatrial.plugins.pbs.client import (
     TEMPORARY,
     UNKNOWN,
     ArrayCounts,

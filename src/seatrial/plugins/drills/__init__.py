@@ -19,19 +19,19 @@ def seatrial_keys() -> list[Key]:
     of_test = Annotated[drill | None, about]  # type: ignore[valid-type]
     of_machine = doc("variables that a drill has on this machine, by the name of its test")
     return [
-        Key("test", "drill", of_test, None, f"{_HERE}.job:check"),
+        Key("test", "drill", of_test, None, f"{_HERE}.run:check"),
         Key("machine", "drills", Annotated[variables, of_machine], {}),
     ]
 
 
 @hookimpl
 def seatrial_job_parts() -> list[JobPart]:
-    return [JobPart(f"{_HERE}.job:lines", f"{_HERE}.job:prepare")]
+    return [JobPart(f"{_HERE}.run:lines", f"{_HERE}.run:prepare")]
 
 
 @hookimpl
 def seatrial_output_formats() -> list[OutputFormat]:
-    return [OutputFormat("drill", f"{_HERE}.drill_log")]
+    return [OutputFormat("drill", f"{_HERE}.run")]
 
 
 @hookimpl
@@ -40,7 +40,7 @@ def seatrial_checks() -> list[CheckKind]:
         "that the drill went as it should, and the longest time for which each of its probes (and "
         "`load`, the script's own operations) may have had no good operation: `{write: 30s}`"
     )
-    return [CheckKind("drill", Annotated[dict[str, Duration], stops], f"{_HERE}.drill_log:fault")]
+    return [CheckKind("drill", Annotated[dict[str, Duration], stops], f"{_HERE}.run:fault")]
 
 
 @hookimpl

@@ -16,7 +16,7 @@ from seatrial.execute.toolchains import detect_toolchains
 from seatrial.model.machine import Launcher, Machine, Memory, NodeGroup
 from seatrial.model.node_set import unfold
 from seatrial.plugins.gridengine import GridEngine
-from seatrial.plugins.gridengine.answers import COMMAND, HostSeen, parse_hosts
+from seatrial.plugins.gridengine.client import COMMAND, HostSeen, parse_hosts
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

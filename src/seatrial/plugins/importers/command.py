@@ -11,7 +11,7 @@ from seatrial.errors import UsageError
 from seatrial.files import replace_file
 from seatrial.hooks import load, provided
 from seatrial.plugins.importers import results_command
-from seatrial.plugins.importers.oth.job_script import read_list, read_machine
+from seatrial.plugins.importers.oth_job_script import read_list, read_machine
 from seatrial.plugins.importers.results import ImportNote, by_text
 from seatrial.plugins.importers.results_command import (
     NOTES_FILE,
@@ -69,7 +69,7 @@ def import_oth(folders: Folders, path: Path, output: Path, machine_ini: Path | N
     seatrial import oth applications -o suites/oth
     seatrial list suites/oth
     """
-    from seatrial.plugins.importers.oth.suite import import_tests
+    from seatrial.plugins.importers.oth_suite import import_tests
 
     _require_new(output)
     try:

@@ -14,12 +14,14 @@ from seatrial.cli.options import Parsed, list_option, text_option, together, val
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.files import replace_file
-from seatrial.plugins.importers.imported_trial import ImportSource, MadeTrial, make_trial
 from seatrial.plugins.importers.results import (
     ImportedResults,
     ImportedRun,
     ImportNote,
+    ImportSource,
+    MadeTrial,
     by_text,
+    make_trial,
     note_on,
 )
 from seatrial.plugins.importers.table_results import Columns, read_csv
@@ -82,7 +84,7 @@ def import_oth_results(
     seatrial import oth-results applications -o oth-2021
     seatrial history elapsed --machine frontier
     """
-    from seatrial.plugins.importers.oth.results import read_results
+    from seatrial.plugins.importers.oth_results import read_results
 
     results = read_results(path, machine, log_tag)
     return make(folders, "OLCF Test Harness", path, tag, by, results)

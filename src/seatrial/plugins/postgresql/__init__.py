@@ -12,7 +12,7 @@ def seatrial_databases() -> list[Database]:
         Database(
             ("postgresql", "postgres"),
             f"{place}.database:PostgresStore",
-            f"{place}.server:create",
+            f"{place}.database:create",
             "psycopg",
             "postgresql",
         )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.plugins.importers.oth.job_script import (
+from seatrial.plugins.importers.oth_job_script import (
     Replacement,
     directives,
     is_login_shell,

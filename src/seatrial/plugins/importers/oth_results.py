@@ -1,7 +1,7 @@
 """Read what runs of the OLCF Test Harness left: ``Status`` and ``Run_Archive`` of each test.
 
-results = read_results(Path("applications"))
-results.runs, results.notes, results.machine
+    results = read_results(Path("applications"))
+    results.runs, results.notes, results.machine
 
 A run has the folders ``Status/ID`` (an event a file, ``Event_200_check_end.txt``: one line of a
 time, a value and ``name=value``, with tabs between) and ``Run_Archive/ID`` (``metrics.txt``,

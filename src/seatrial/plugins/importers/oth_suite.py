@@ -1,7 +1,7 @@
 """Write tests of the OLCF Test Harness as a suite.
 
-imported = import_tests(root, out, environment)
-imported.tests, imported.notes      # what was written, what was not carried over
+    imported = import_tests(root, out, environment)
+    imported.tests, imported.notes      # what was written, what was not carried over
 
 An application keeps its folders: ``APP/Source``, ``APP/TEST/Scripts``. Beside Scripts there is a
 test.yaml, with the lines of the template as its script, and a script for each of check_cmd and
@@ -28,8 +28,8 @@ from seatrial.files import remove_tree, replace_file
 from seatrial.judge.reading import head, read_text
 from seatrial.model.job_options import faults_of_options
 from seatrial.model.machine_file import faults_of_variables
-from seatrial.plugins.importers.oth import job_script
-from seatrial.plugins.importers.oth.job_script import (
+from seatrial.plugins.importers import oth_job_script
+from seatrial.plugins.importers.oth_job_script import (
     SCRIPTS,
     TEST_FILE,
     OthTest,
@@ -354,7 +354,7 @@ def _write(group: CopyGroup, folder: Path, depth: int) -> list[ImportNote]:
         if path.name not in NOT_COPIED:
             _copy(path, folder / path.name)
     values = first.values | dict.fromkeys(group.named, group.name_of)
-    replacement = job_script.Replacement(values, group.keys)
+    replacement = oth_job_script.Replacement(values, group.keys)
     for name, key in ((CHECK, "check_cmd"), (REPORT, "report_cmd")):
         if command := values.get(key, "").strip():
             text = _judge(command, group.name_of, key, depth)
@@ -406,16 +406,16 @@ def _notes_of_test(test: OthTest) -> Iterator[ImportNote]:
 
 
 def _test_yaml(
-    group: CopyGroup, replacement: job_script.Replacement, depth: int
+    group: CopyGroup, replacement: oth_job_script.Replacement, depth: int
 ) -> tuple[str, list[ImportNote]]:
     """Return the text of a test.yaml, and the notes on the template."""
     first = group.tests[0]
     lines = template_lines(first)
     notes = list(_notes_of_template(first, lines))
-    run, options, more = _run_keys(group, job_script.directives(lines), replacement)
+    run, options, more = _run_keys(group, oth_job_script.directives(lines), replacement)
     notes += more
     body = replacement.script(lines)
-    launch = job_script.launched(body)
+    launch = oth_job_script.launched(body)
     if launch and launch[1].get("nodes", run["nodes"]) == run["nodes"]:
         body = launch[0]
         run |= launch[1]
@@ -456,7 +456,7 @@ def _pairs(values: Mapping[str, str]) -> list[str]:
 
 
 def _script(body: list[str], lines: list[str], group: CopyGroup, depth: int) -> Iterator[str]:
-    if job_script.is_login_shell(lines):
+    if oth_job_script.is_login_shell(lines):
         yield "[ ! -r /etc/profile ] || . /etc/profile  # the template asked for a login shell"
     yield f'. "$SEATRIAL_TEST/{"../" * depth}{SHELL}" "{group.name_of}"'
     yield from body
@@ -497,8 +497,8 @@ def _parameters(group: CopyGroup) -> Iterator[str]:
 
 def _run_keys(
     group: CopyGroup,
-    directives: Sequence[job_script.Directive],
-    replacement: job_script.Replacement,
+    directives: Sequence[oth_job_script.Directive],
+    replacement: oth_job_script.Replacement,
 ) -> tuple[dict[str, str], list[str], list[ImportNote]]:
     """Return what a test asks for: keys of ``run``, further arguments of sbatch, and notes.
 
@@ -520,8 +520,8 @@ def _run_keys(
 
 def _of_directives(
     group: CopyGroup,
-    directives: Sequence[job_script.Directive],
-    replacement: job_script.Replacement,
+    directives: Sequence[oth_job_script.Directive],
+    replacement: oth_job_script.Replacement,
 ) -> tuple[dict[str, str], list[str], list[ImportNote]]:
     """Return what the directives of a template ask for, as ``_run_keys`` does."""
     run: dict[str, str] = {}
@@ -551,7 +551,7 @@ def _asked(group: CopyGroup, key: str, value: str) -> str:
         return ""
     if key == "walltime":
         return _walltime(group, value)
-    return _size(value) if key in job_script.SIZES else _text(value)
+    return _size(value) if key in oth_job_script.SIZES else _text(value)
 
 
 def _size(value: str) -> str:
@@ -578,7 +578,7 @@ def _option(text: str) -> list[str]:
 
 def _require_numbers(group: CopyGroup, run: Mapping[str, str]) -> None:
     """Raise ValueError if a size is a parameter with values that are no numbers."""
-    for key in job_script.SIZES:
+    for key in oth_job_script.SIZES:
         values = group.axes.get(run.get(key, ""), [])
         if not all(map(_NUMBER.fullmatch, values)):
             raise ValueError(f"{key} {listed(values, 3)}: no numbers above 0")
@@ -609,9 +609,9 @@ def _walltime(group: CopyGroup, text: str) -> str:
         values = group.axes.get(match[1], [])
         if not all(map(_PLAIN_NUMBER.fullmatch, values)):
             raise ValueError(f"walltime {listed(values, 3)}: no plain numbers")
-        return f"{60 // job_script.UNITS_OF_A_MINUTE.get(scheduler, 1)} * {match[1]}"
+        return f"{60 // oth_job_script.UNITS_OF_A_MINUTE.get(scheduler, 1)} * {match[1]}"
     try:
-        minutes = job_script.minutes_of(text, scheduler)
+        minutes = oth_job_script.minutes_of(text, scheduler)
     except ValueError:
         return ""
     if not minutes:  # no limit
@@ -623,7 +623,7 @@ _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
 def _notes_of_template(test: OthTest, lines: list[str]) -> Iterator[ImportNote]:
-    for place, key in job_script.unknown_keys(lines, test.values):
+    for place, key in oth_job_script.unknown_keys(lines, test.values):
         text = f"`__{key}__` is not in {TEST_FILE}: it stays as it is, as with the harness"
         yield ImportNote(test.template, place, text)
     scheduler = test.template.name.partition(".")[0]

@@ -5,7 +5,8 @@ lines as a script of a suite.
     script = Replacement(values).script(lines)  # __key__ is replaced as the harness does
 
 The harness replaces ``__key__`` anywhere, also in comments and quotes. Some keys are its own: the
-folders of a test, which ``oth.sh`` beside the suite gives to each run.
+folders of a test, which ``oth.sh`` beside the suite gives to each run. The formats are those of
+github.com/olcf/olcf-test-harness.
 """
 
 import configparser
