@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.structs import replace
-from seatrial.decide.place import placing_of
 
 from seatrial.decide.conductor import Conductor, Decision, Finish
+from seatrial.decide.nodes import placing_of
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,
