@@ -16,7 +16,7 @@ from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.prepare import prepare_trial, require_cases
 from seatrial.judge import references
 from seatrial.judge.formats import formats
-from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.machine_file import load_machine
 from seatrial.show.web.routes import pages
 

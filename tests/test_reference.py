@@ -14,9 +14,9 @@ from seatrial.execute.plan.policy import ANSWERS
 from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS
 from seatrial.model.codes import CODES
-from seatrial.model.criterion_kinds import criterion_kinds
 from seatrial.model.documents import json_schema
 from seatrial.model.expressions import _FUNCTIONS, FACTS, FUNCTIONS
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
 from seatrial.model.plan import Cause
 from seatrial.results.criteria.decision import judge_of

@@ -23,9 +23,9 @@ from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
 from seatrial.journal.run_life import RUN_STATE_HELP
 from seatrial.journal.trial import TRIAL_STATE_HELP
 from seatrial.model.codes import CODES
-from seatrial.model.criterion_kinds import criterion_kinds
 from seatrial.model.documents import json_schema
 from seatrial.model.expressions import FACTS, FUNCTIONS
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
 from seatrial.results.criteria.decision import judge_of
 from seatrial.results.selection import KEYS

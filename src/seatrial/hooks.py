@@ -37,8 +37,7 @@ WITHOUT = "SEATRIAL_WITHOUT_PLUGINS"
 # What the core itself has, as a plug-in would have it.
 _CORE = (
     "seatrial.model.schedulers",
-    "seatrial.model.launcher_kinds",
-    "seatrial.model.criterion_kinds",
+    "seatrial.model.kinds",
 )
 
 _T = TypeVar("_T")

@@ -18,7 +18,7 @@ import pytest
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of
 from seatrial.execute.launchers import RANKFILE, launch_of
 from seatrial.model.machine import Launcher, Machine, NodeGroup
-from seatrial.model.node_layout import spans
+from seatrial.model.nodes import spans
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import Case, JobOptions, RunSpec, TaskPlacement, Test
 from tests.execute.helpers import a_case

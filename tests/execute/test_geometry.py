@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.execute.geometry import Cores, in_objects, place, widened
-from seatrial.model import node_layout
-from seatrial.model.node_layout import NodeLayout, from_sockets, spans
+from seatrial.model import nodes
+from seatrial.model.nodes import NodeLayout, from_sockets, spans
 from seatrial.model.test import Spread
 
-HOPPER = node_layout.parse_synthetic("pack:2 numa:2 core:6 pu:1")
+HOPPER = nodes.parse_synthetic("pack:2 numa:2 core:6 pu:1")
 SPREADS: list[Spread] = ["numa", "socket", "pack"]
 
 
@@ -44,14 +44,14 @@ def test_tasks_on_hopper(tasks: int, threads: int, spread: Spread, cores: str) -
 
 
 def test_one_domain_of_several_sockets() -> None:
-    layout = node_layout.parse_synthetic("numa:1 pack:2 core:4 pu:1")
+    layout = nodes.parse_synthetic("numa:1 pack:2 core:4 pu:1")
     for spread in ("numa", "socket"):
         assert shown(place(layout, 4, 1, spread)) == "0 1 4 5"
     assert shown(place(layout, 4, 1, "pack")) == "0 1 2 3"
     assert shown(place(layout, 1, 6, "socket")) == "0-2,4-6"
     assert shown(place(layout, 2, 4, "numa", tasks_per_numa=2)) == "0-3 4-7"
     assert place(layout, 2, 4, "numa", tasks_per_numa=1) is None
-    virtual = node_layout.parse_synthetic("numa:1 pack:8 core:1 pu:1")
+    virtual = nodes.parse_synthetic("numa:1 pack:8 core:1 pu:1")
     assert shown(place(virtual, 2, 4, "numa", tasks_per_numa=2)) == "0-3 4-7"
     assert shown(place(virtual, 2, 3, "numa")) == "0-2 3-5"
 
@@ -93,9 +93,7 @@ def layouts(draw: st.DrawFn) -> NodeLayout:
 
 def even_layouts() -> st.SearchStrategy[NodeLayout]:
     shape = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6))
-    return shape.map(
-        lambda n: node_layout.parse_synthetic(f"pack:{n[0]} numa:{n[1]} core:{n[2]} pu:1")
-    )
+    return shape.map(lambda n: nodes.parse_synthetic(f"pack:{n[0]} numa:{n[1]} core:{n[2]} pu:1"))
 
 
 def domains_of(layout: NodeLayout, cores: Cores) -> set[int]:

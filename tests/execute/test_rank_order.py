@@ -15,9 +15,8 @@ import pytest
 
 from seatrial.execute.geometry import prepare
 from seatrial.execute.launchers import launch_of
-from seatrial.model.grid_order import parse_order
 from seatrial.model.machine import Launcher, Machine, NodeGroup
-from seatrial.model.orders import nodes_of_ranks, slots_of_ranks
+from seatrial.model.orders import nodes_of_ranks, parse_order, slots_of_ranks
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import Case, RunSpec, TaskPlacement, Test
 from tests.execute.helpers import a_case

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from seatrial.execute.wrappers import COUNTER_FOLDER, collect_thread_counts
-from seatrial.model import proving
+from seatrial.model import task_placement
 from tests.plugins.guard import programs_to_judge as programs
 
-SOURCE = Path(proving.__file__).with_name("seatrial_threads.c")
+SOURCE = Path(task_placement.__file__).with_name("seatrial_threads.c")
 
 # Starts threads one after the other, or several at a time, as its first argument says.
 THREADS = """

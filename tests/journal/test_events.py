@@ -66,7 +66,7 @@ from seatrial.journal.events import (
 from seatrial.journal.run_life import RunLife, RunState
 from seatrial.journal.trial import TrialLife
 from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
-from seatrial.model.decoding import DAMAGED
+from seatrial.model.file_model import DAMAGED
 from seatrial.model.policy import Limits
 from seatrial.plugins.purge import events as purge_events
 from seatrial.plugins.systemlogs import events as log_events

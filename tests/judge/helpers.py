@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
 from seatrial.model.test import Case, Check, Metric, RunSpec, Test
 
 DATA = Path(__file__).parent / "outputs" / "data"

@@ -15,8 +15,8 @@ from seatrial.judge import search
 from seatrial.judge.formats import find_format, formats
 from seatrial.judge.metrics import faults_of_metrics, figure_names, measure, reduced
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
-from seatrial.model.decoding import typed
 from seatrial.model.figures import MetricValue
+from seatrial.model.file_model import typed
 from seatrial.model.test import Metric, Reduce
 from tests.programs import Workplace
 

@@ -18,7 +18,7 @@ from seatrial.judge.placement import (
     cpus_of,
     judge,
 )
-from seatrial.model.node_layout import spans
+from seatrial.model.nodes import spans
 from seatrial.model.test import PlacementCheck
 
 from .helpers import DATA

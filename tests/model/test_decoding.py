@@ -11,7 +11,7 @@ from tests.waiting import LONG_S
 TOGETHER = """\
 import sys, threading
 from msgspec import defstruct, field
-from seatrial.model.decoding import decoder
+from seatrial.model.file_model import decoder
 
 TEXT = b'{"g0": {"f0": {"a": [1]}, "f39": {"b": [2]}}, "z": {"x": {"f1": {"q": [3]}}}}'
 

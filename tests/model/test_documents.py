@@ -10,7 +10,6 @@ import pytest
 from msgspec import Meta, Struct
 
 from seatrial.errors import InvalidFiles
-from seatrial.model.decoding import decoder, encode, plain
 from seatrial.model.documents import (
     Faults,
     SourceLocation,
@@ -28,7 +27,10 @@ from seatrial.model.file_model import (
     Size,
     Span,
     checked,
+    decoder,
     doc,
+    encode,
+    plain,
 )
 from seatrial.model.test import SizeLimit
 

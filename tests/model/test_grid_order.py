@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.model.grid_order import Curve, GridOrder, order_of_grid, regions, written
-from seatrial.model.orders import checked
+from seatrial.model.orders import Curve, GridOrder, checked, order_of_grid, regions, written
 
 # The second output of HPE's program that is public, as ARCHER2's documentation shows it: of two
 # nodes with 128 ranks, from which (and up to which) line each goes.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.model import node_layout
-from seatrial.model.node_layout import written
+from seatrial.model import nodes
+from seatrial.model.nodes import written
 from tests.model.hwloc import xml_of
 
 XML = xml_of("pack:2 numa:2 core:2 pu:2(indexes=2*8:1*2)")
@@ -36,15 +36,15 @@ TWO_MEMORIES = """
 
 
 def test_what_hwloc_writes() -> None:
-    assert written(node_layout.parse_hwloc_xml(XML)) == [
+    assert written(nodes.parse_hwloc_xml(XML)) == [
         ["0-1+8-9", "2-3+10-11"],
         ["4-5+12-13", "6-7+14-15"],
     ]
 
 
 def test_version_1_and_nodes_without_cores_or_with_two_memories() -> None:
-    assert written(node_layout.parse_hwloc_xml(VERSION_1)) == [["0-1"], ["32+33"]]
-    assert written(node_layout.parse_hwloc_xml(TWO_MEMORIES)) == [["0-3"]]
+    assert written(nodes.parse_hwloc_xml(VERSION_1)) == [["0-1"], ["32+33"]]
+    assert written(nodes.parse_hwloc_xml(TWO_MEMORIES)) == [["0-3"]]
 
 
 @pytest.mark.needs("lstopo-no-graphics")
@@ -52,7 +52,7 @@ def test_this_host(tmp_path: Path) -> None:
     file = tmp_path / "node.xml"
     program = shutil.which("lstopo-no-graphics") or ""
     subprocess.run([program, "--of", "xml", str(file)], check=True, timeout=30)
-    layout = node_layout.parse_hwloc_xml(file.read_text())
+    layout = nodes.parse_hwloc_xml(file.read_text())
     assert {cpu for core in layout.cores for cpu in core.cpus} <= set(range(16_384))
 
 
@@ -69,11 +69,11 @@ def test_this_host(tmp_path: Path) -> None:
 )
 def test_files_that_are_torn_or_others(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
-        node_layout.parse_hwloc_xml(text)
+        nodes.parse_hwloc_xml(text)
 
 
 def test_a_file_cut_anywhere_is_refused() -> None:
     whole = XML.rstrip()
     for end in range(0, len(whole) - 1, 97):
         with pytest.raises(ValueError, match=r"is not whole XML|no core"):
-            node_layout.parse_hwloc_xml(whole[:end])
+            nodes.parse_hwloc_xml(whole[:end])

@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.model.decoding import plain
+from seatrial.model.file_model import plain
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.machine_file import load_machine
-from seatrial.model.node_layout import written
-from seatrial.model.nodes import facts_of, layout_of
+from seatrial.model.nodes import facts_of, layout_of, written
 from tests.model.hwloc import xml_of
 
 HOPPER = "pack:2 numa:2 core:6 pu:1"

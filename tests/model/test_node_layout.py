@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.model.node_layout import (
+from seatrial.model.nodes import (
     Core,
     checked,
     from_sockets,

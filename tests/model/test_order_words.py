@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.model import orders
-from seatrial.model.grid_order import GridOrder, order_in, order_of_grid, parse_order
-from seatrial.model.orders import goes_up, nodes_of_ranks, slots_of_ranks, slots_of_tasks
+from seatrial.model.orders import (
+    GridOrder,
+    goes_up,
+    nodes_of_ranks,
+    order_in,
+    order_of_grid,
+    parse_order,
+    slots_of_ranks,
+    slots_of_tasks,
+)
 
 
 @pytest.mark.parametrize(

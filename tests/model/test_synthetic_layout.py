@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.model import node_layout
+from seatrial.model import nodes
 from tests.model.hwloc import xml_of
 
 NOTATIONS = [
@@ -31,7 +31,7 @@ NOTATIONS = [
 
 @pytest.mark.parametrize("notation", NOTATIONS)
 def test_hwloc_reads_the_same_layout(notation: str) -> None:
-    assert node_layout.parse_synthetic(notation) == node_layout.parse_hwloc_xml(xml_of(notation))
+    assert nodes.parse_synthetic(notation) == nodes.parse_hwloc_xml(xml_of(notation))
 
 
 @settings(max_examples=25, deadline=None)
@@ -46,7 +46,7 @@ def test_hwloc_reads_the_same_of_any_shape(
     step, total = counts[3], counts[0] * counts[1] * counts[2] * counts[3]
     notation = f"{order[0]}:{counts[0]} {order[1]}:{counts[1]} core:{counts[2]} pu:{counts[3]}"
     notation += loop.format(step=step, rest=total // step)
-    assert node_layout.parse_synthetic(notation) == node_layout.parse_hwloc_xml(xml_of(notation))
+    assert nodes.parse_synthetic(notation) == nodes.parse_hwloc_xml(xml_of(notation))
 
 
 @pytest.mark.parametrize(
@@ -73,13 +73,13 @@ def test_hwloc_reads_the_same_of_any_shape(
 )
 def test_notations_that_are_none(notation: str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
-        node_layout.parse_synthetic(notation)
+        nodes.parse_synthetic(notation)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text("packnumore:2468 []()=,*\tﬁ", max_size=40))
 def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
     try:
-        assert node_layout.parse_synthetic(text).cores
+        assert nodes.parse_synthetic(text).cores
     except ValueError as error:
         assert str(error)

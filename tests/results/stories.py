@@ -17,7 +17,7 @@ from seatrial.journal.events import (
     TrialStarted,
 )
 from seatrial.model.codes import PASS, Code
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
 from seatrial.model.plan import Criterion
 from seatrial.model.policy import Entry, Policy
 from seatrial.model.test import Case

@@ -9,7 +9,7 @@ from seatrial.errors import UsageError, suggest
 from seatrial.execute.detect import differences, find_machine, written
 from seatrial.hooks import load
 from seatrial.lazy import yaml
-from seatrial.model.decoding import plain
+from seatrial.model.file_model import plain
 from seatrial.model.machine import Machine
 from seatrial.model.machine_topology import known_topology
 from seatrial.model.node_set import fold

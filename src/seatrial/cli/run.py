@@ -26,7 +26,7 @@ from seatrial.execute.prepare import (
 from seatrial.execute.requests import FailOn
 from seatrial.execute.trial_folder import find
 from seatrial.judge.learning import unlearned_sums
-from seatrial.model.job_options import described_groups
+from seatrial.model.run_settings import described_groups
 from seatrial.results.store import queries
 from seatrial.show.text import folded
 

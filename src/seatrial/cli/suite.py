@@ -15,7 +15,7 @@ from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, ran
 from seatrial.execute.launchers import launch_line
 from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, notes_of, prepare_trial, require_cases
-from seatrial.model.job_options import described
+from seatrial.model.run_settings import described
 from seatrial.model.suite import copy_suites
 from seatrial.model.test import Case
 from seatrial.show.text import folded

@@ -57,9 +57,9 @@ from seatrial.files import (
 )
 from seatrial.hooks import load, provided
 from seatrial.judge.log_rules import own_rules
+from seatrial.judge.verdict import known_failures_of
 from seatrial.model.build import digests
-from seatrial.model.decoding import encode
-from seatrial.model.known_failures import known_failures_of
+from seatrial.model.file_model import encode
 from seatrial.model.machine import Machine
 from seatrial.model.plan import Deck
 from seatrial.model.policy import without_plan

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.execute.toolchains import detect_toolchains
-from seatrial.model import node_layout
-from seatrial.model.decoding import encode, plain
+from seatrial.model import nodes
+from seatrial.model.file_model import encode, plain
 from seatrial.model.machine import Launcher, Machine, Memory, NetworkModel, NodeGroup, WrittenLayout
 from seatrial.model.machine_file import FOLDER, LOCAL, Site, load_machine, machine_file, this_host
 from seatrial.model.machine_topology import levels_of_switches, made, topology_of
@@ -100,7 +100,7 @@ def _layout(node: NodeGroup, processors: list[int]) -> WrittenLayout | None:
         done = subprocess.run(
             [program, "--of", "xml"], capture_output=True, timeout=PATIENCE_SECONDS, check=True
         )
-        layout = node_layout.parse_hwloc_xml(done.stdout.decode(errors="replace"))
+        layout = nodes.parse_hwloc_xml(done.stdout.decode(errors="replace"))
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
     if sorted(cpu for core in layout.cores for cpu in core.cpus) != processors:

@@ -27,7 +27,7 @@ from seatrial.files import (
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import CompatStarted, Event, JobsOwnEvent, ScriptEnded, ScriptStarted
 from seatrial.model.build import name_of
-from seatrial.model.decoding import DAMAGED
+from seatrial.model.file_model import DAMAGED
 from seatrial.model.run_settings import DIRECTORY_FILE
 from seatrial.model.test import Case, Input, Test
 from seatrial.units import SECOND_NS

@@ -17,13 +17,12 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.execute.environment import write_script
-from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
-from seatrial.model.node_layout import NodeLayout, Part, spans
-from seatrial.model.nodes import layout_of, node_names
+from seatrial.model.nodes import NodeLayout, Part, layout_of, node_names, spans
 from seatrial.model.orders import Order, goes_up, rank_order, slots_of_ranks, with_nodes_in_order
 from seatrial.model.parameters import ORDER_FILE
 from seatrial.model.requirements import order_of, reorders, sizes_of, unfit_groups
+from seatrial.model.run_settings import effective
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Bind, Case, Spread, Test
 

@@ -25,9 +25,9 @@ from seatrial.escaping import shell_word
 from seatrial.files import open_descriptor, opened_folder
 from seatrial.model.codes import LOST, PASS, Code
 from seatrial.model.machine import Machine
-from seatrial.model.proving import COUNTED_FILE
 from seatrial.model.run_settings import JOB_STATS_FILE
 from seatrial.model.suite import PATTERN_FILE
+from seatrial.model.task_placement import COUNTED_FILE
 from seatrial.model.test import Case, Keep, KeepWord
 
 TAIL = ".tail"

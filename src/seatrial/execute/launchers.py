@@ -30,9 +30,9 @@ from seatrial.execute.geometry import (
 from seatrial.execute.wrappers import CONTAINER_START, counter_words, has_container, recorder_words
 from seatrial.files import make_folder, replace_file
 from seatrial.hooks import load
-from seatrial.model.launcher_kinds import NONE, launcher_kinds
+from seatrial.model.kinds import NO_LAUNCHER, launcher_kinds
 from seatrial.model.machine import Launcher, Machine
-from seatrial.model.node_layout import mask, spans
+from seatrial.model.nodes import mask, spans
 from seatrial.model.orders import rankmap
 from seatrial.model.parameters import HOSTFILE, MACHINEFILE, NODEFILE, ORDER_FILE
 from seatrial.model.requirements import reorders
@@ -69,7 +69,7 @@ def launch_of(machine: Machine, test: Test, case: Case, nodes: str = "") -> Laun
     launcher = launcher_of(machine, test, case.toolchain, case.parameters)
     policy = numa_policy(launcher, case)
     inside = [*container_words(case), *recorder_words(test), *counter_words(test, case)]
-    if launcher.kind == NONE or (launcher.kind == "compat" and not has_mpi(launcher)):
+    if launcher.kind == NO_LAUNCHER or (launcher.kind == "compat" and not has_mpi(launcher)):
         return LaunchLine(" ".join([*policy, *inside]))
     placing = geometry_of(machine, test, case)
     geometry = placing if isinstance(placing, TaskGeometry) else None

@@ -32,9 +32,8 @@ from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial, TrialLife
 from seatrial.judge.file_use import OPEN_FILES
 from seatrial.judge.references import References
-from seatrial.judge.verdict import Verdict
+from seatrial.judge.verdict import KnownFailures, Verdict
 from seatrial.model.codes import PASS, PERFORMANCE, code_of
-from seatrial.model.known_failures import KnownFailures
 from seatrial.model.test import Case
 from seatrial.units import SECOND_NS, listed, show_seconds
 

@@ -35,13 +35,13 @@ from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
 from seatrial.journal.trial import TrialLife, TrialState
 from seatrial.judge.log_rules import own_rules
+from seatrial.judge.verdict import known_failures_of
 from seatrial.lazy import yaml
 from seatrial.log import logger
 from seatrial.model.build import digests
-from seatrial.model.decoding import decoder, encode, plain
 from seatrial.model.documents import MAX_FILE_BYTES
 from seatrial.model.failures import KnownFailure
-from seatrial.model.known_failures import known_failures_of
+from seatrial.model.file_model import decoder, encode, plain
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component

@@ -22,11 +22,10 @@ from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
 from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults
-from seatrial.model.expand import expand
-from seatrial.model.job_options import sharing_groups
+from seatrial.model.expand import compile_keyword, expand, idle_words
 from seatrial.model.machine_file import Site
 from seatrial.model.requirements import told_orders, told_unlike
-from seatrial.model.select import compile_keyword, idle_words
+from seatrial.model.run_settings import sharing_groups
 from seatrial.model.suite import Suite, load, recorded
 from seatrial.model.test import Case, Test
 from seatrial.units import count, listed

@@ -42,7 +42,7 @@ from seatrial.hooks import keys_of
 from seatrial.journal.events import ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.model.build import BuildKeys, build_parameters, digest, name_of
-from seatrial.model.decoding import encode
+from seatrial.model.file_model import encode
 from seatrial.model.task_placement import PIECE
 from seatrial.model.test import Case, Input, Test
 from seatrial.units import count, listed, show_seconds

@@ -47,7 +47,7 @@ from seatrial.journal import events
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import PERSONAL, PersonsEvent, RunReviewed
 from seatrial.model.codes import CODES, ERRORS, KNOWN, PASS
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
 from seatrial.units import seconds

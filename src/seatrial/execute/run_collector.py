@@ -53,7 +53,7 @@ from seatrial.judge.verdict import RunConditions, Verdict, judge
 from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code
 from seatrial.model.figures import MetricValue
-from seatrial.model.proving import COUNTED_FILE, counts_threads
+from seatrial.model.task_placement import COUNTED_FILE, counts_threads
 from seatrial.model.test import Metric, Test
 from seatrial.units import show_seconds
 

@@ -34,8 +34,7 @@ from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
 from seatrial.journal.run_life import RecordedRun
 from seatrial.judge.reading import Unreadable, read_text
-from seatrial.model.decoding import encode, plain
-from seatrial.model.file_model import Scalar
+from seatrial.model.file_model import Scalar, encode, plain
 from seatrial.model.identifiers import bindings_text, run_id_of, show
 from seatrial.model.machine import Machine
 from seatrial.model.test import Case, RunSpec, Test

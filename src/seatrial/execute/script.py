@@ -50,11 +50,16 @@ from seatrial.model.build import words_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import references_of
-from seatrial.model.node_layout import spans
-from seatrial.model.proving import HELLO, PLACEMENT_FILE, counts_threads, tells_placement
+from seatrial.model.nodes import spans
 from seatrial.model.run_settings import PREFIX, SPACE_FILE, TUNABLES
 from seatrial.model.schedulers import scheduler_of
-from seatrial.model.task_placement import PIECE
+from seatrial.model.task_placement import (
+    HELLO,
+    PIECE,
+    PLACEMENT_FILE,
+    counts_threads,
+    tells_placement,
+)
 from seatrial.model.test import Case, FromParameter, Metric, RunSettings, Test
 
 NO_DIRECTORY, NOT_WRITABLE, CLAIMED = 91, 92, 93

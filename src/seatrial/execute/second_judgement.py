@@ -40,14 +40,13 @@ from seatrial.judge.metrics import PYTHON
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import References, load_for
 from seatrial.judge.search import SearchTookLong
-from seatrial.judge.verdict import RunConditions, Verdict, judge
+from seatrial.judge.verdict import KnownFailures, RunConditions, Verdict, judge, known_failures_of
 from seatrial.model import codes
 from seatrial.model.codes import Code, code_of
-from seatrial.model.decoding import encode
 from seatrial.model.documents import Faults
 from seatrial.model.figures import MetricValue
+from seatrial.model.file_model import encode
 from seatrial.model.identifiers import show
-from seatrial.model.known_failures import KnownFailures, known_failures_of
 from seatrial.model.parameters import ParameterSpace
 from seatrial.model.suite import load
 from seatrial.model.test import Case, Test

@@ -32,7 +32,7 @@ from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
 from seatrial.journal.trial import Trial
 from seatrial.judge.references import Reference, References
 from seatrial.model import test
-from seatrial.model.decoding import decoder
+from seatrial.model.file_model import decoder
 from seatrial.model.machine import Machine
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import has_controls
 from seatrial.files import FileOrigin, is_utf8, read_owned, read_regular
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 from seatrial.model.identifiers import CaseOutline
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from seatrial.execute.options import TrialOptions
 from seatrial.execute.trial_paths import LONGEST
 from seatrial.judge.log_rules import RuleFile
 from seatrial.judge.references import Reference, References, loads
-from seatrial.model.decoding import decoder
 from seatrial.model.failures import KnownFailure
+from seatrial.model.file_model import decoder
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import groups_of, node_names
 from seatrial.model.plan import Component, Tell

@@ -20,15 +20,15 @@ from seatrial.execute.environment import write_script
 from seatrial.files import read_regular, replace_file
 from seatrial.judge.reading import OWN_WORDS
 from seatrial.model.machine import ContainerRuntime, Machine
-from seatrial.model.proving import (
+from seatrial.model.run_settings import CONTAINER_FILE, image_of, is_path
+from seatrial.model.suite import LIBRARY
+from seatrial.model.task_placement import (
     COUNTED_FILE,
     COUNTED_LINE,
     THREADS_LIBRARY,
     WATCH,
     counts_threads,
 )
-from seatrial.model.run_settings import CONTAINER_FILE, image_of, is_path
-from seatrial.model.suite import LIBRARY
 from seatrial.model.test import Case, Test
 
 CONTAINER_START = "job.container"

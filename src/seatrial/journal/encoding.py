@@ -28,7 +28,7 @@ from seatrial.journal.events import (
     UnknownEvent,
 )
 from seatrial.model.codes import CHECK_ERROR, FAILED
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 
 _MAX_TIME = 1 << 62  # what a database can hold, and twice as late as any clock
 

@@ -43,7 +43,7 @@ from seatrial.journal.lock import (
     shown,
     take_lock,
 )
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 from seatrial.units import SECOND_NS
 
 READ_AT_ONCE = 8 << 20

@@ -19,8 +19,8 @@ from seatrial.escaping import plain_line
 from seatrial.files import read_regular
 from seatrial.model.codes import CHECK_ERROR, MISPLACED
 from seatrial.model.figures import Finding, MetricValue
-from seatrial.model.node_layout import spans
-from seatrial.model.proving import COUNTED_FILE, COUNTED_LINE
+from seatrial.model.nodes import spans
+from seatrial.model.task_placement import COUNTED_FILE, COUNTED_LINE
 from seatrial.model.test import Case, PlacementCheck
 from seatrial.units import count, listed
 

@@ -18,7 +18,7 @@ from seatrial.model import orders
 from seatrial.model.codes import CHECK_ERROR, MISPLACED, PASS
 from seatrial.model.figures import Finding
 from seatrial.model.parameters import HOSTFILE, ORDER_FILE
-from seatrial.model.proving import PLACEMENT_FILE
+from seatrial.model.task_placement import PLACEMENT_FILE
 from seatrial.model.test import Check
 
 MAX_THREADS = 100_000

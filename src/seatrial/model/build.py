@@ -23,8 +23,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.files import open_regular
-from seatrial.model.decoding import encode
-from seatrial.model.file_model import Scalar
+from seatrial.model.file_model import Scalar, encode
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine, Toolchain
 from seatrial.model.test import Build, Case, Input, JobOptions, OwnFlags, Test

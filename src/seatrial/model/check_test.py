@@ -15,7 +15,6 @@ from seatrial.model.expressions import FACTS, Expression, ExpressionError, compi
 from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
-from seatrial.model.job_options import GPU_KEYS, TEXT_KEYS, Text, fault_of_name, faults_of_options
 from seatrial.model.machine_file import faults_of_variables, references_of
 from seatrial.model.parameters import (
     HOSTFILE,
@@ -26,24 +25,30 @@ from seatrial.model.parameters import (
     fault_of_value,
     is_reserved,
 )
-from seatrial.model.proving import COUNTED_FILE, PLACEMENT_FILE
 from seatrial.model.requirements import KEYS as PLACE_KEYS
 from seatrial.model.requirements import fault_of_order
 from seatrial.model.run_settings import (
     CONTAINER_FILE,
     DIRECTORY_FILE,
+    GPU_KEYS,
     JOB_STATS_FILE,
     OPEN_FILES_FILE,
     PAGES_FILE,
     SPACE_FILE,
     STRIPES_FILE,
+    TEXT_KEYS,
+    Text,
+    fault_of_name,
+    faults_of_options,
 )
 from seatrial.model.task_placement import (
     CHOICES,
+    COUNTED_FILE,
     DEFAULT,
     MAX_PIECES,
     NOT_BOTH,
     PIECE,
+    PLACEMENT_FILE,
     asked_bytes,
     fault_of_choice,
     fault_of_launcher,

@@ -34,8 +34,7 @@ from msgspec.structs import FieldInfo
 from seatrial.errors import InvalidFiles, suggest
 from seatrial.hooks import WITHOUT, missing, plugin_with
 from seatrial.lazy import yaml
-from seatrial.model.decoding import plain
-from seatrial.model.file_model import Quantity, Scalar
+from seatrial.model.file_model import Quantity, Scalar, plain
 from seatrial.model.yaml_faults import fault_of_yaml
 
 # ---- yaml positions ------------------------------------------------------------------------------

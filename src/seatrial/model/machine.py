@@ -22,7 +22,7 @@ from seatrial.model.file_model import (
     checked,
     doc,
 )
-from seatrial.model.launcher_kinds import launcher_kinds
+from seatrial.model.kinds import launcher_kinds
 from seatrial.model.node_set import NodeSet, NodeSetOrNone
 from seatrial.model.schedulers import BatchSettings, Slurm
 from seatrial.units import bytes_of

@@ -1,9 +1,10 @@
 """Moments in plans, and spans between two: a time since the start of the trial, or a date with its
-time zone."""
+time zone; days, and time zones by their names."""
 
 import re
 from datetime import date, datetime
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from seatrial.model.file_model import FileModel, Quantity, WrittenDuration, checked, doc
 from seatrial.model.node_set import NodeSetOrNone
@@ -55,3 +56,14 @@ def day_of(text: str) -> None:
 
 Day = Annotated[str, checked(day_of)]
 DayOrNone = Annotated[str, checked(lambda text: text and day_of(text))]
+
+
+def zone_of(name: str) -> ZoneInfo | None:
+    """Return the time zone of a name; None for "". Raises ValueError with a remedy."""
+    if not name:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # unknown, absolute, a folder
+        text = f"{name[:40]!r} is no time zone; write e.g. UTC or Europe/Berlin"
+        raise ValueError(text) from None

@@ -13,7 +13,6 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import replace
 
 from seatrial.hooks import with_fields, with_keys
-from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.model.failures import KnownFailure
 from seatrial.model.figures import ELAPSED
 from seatrial.model.file_model import (
@@ -29,13 +28,14 @@ from seatrial.model.file_model import (
     filled,
     part_of,
 )
-from seatrial.model.job_options import overridden_settings
+from seatrial.model.kinds import criterion_kinds, kind_of, named
 from seatrial.model.machine import Machine, NodeGroup, SlurmOverride
 from seatrial.model.moments import Day, TimeSpan
 from seatrial.model.node_set import NodeSetOrNone, fold, unfold, unfold_or_empty
 from seatrial.model.nodes import node_names
 from seatrial.model.policy import Answer, ComponentKind, Placement, Weight
 from seatrial.model.requirements import has_partitions
+from seatrial.model.run_settings import overridden_settings
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import Keep, KeepWord, QuietAnswer, Stage
 from seatrial.units import converted, figure_of, seconds, share_of

@@ -15,15 +15,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from seatrial.files import read_regular
-from seatrial.model import grid_order
+from seatrial.model import orders
 from seatrial.model.expressions import ExpressionError
 from seatrial.model.identifiers import show
-from seatrial.model.job_options import Text
-from seatrial.model.launcher_kinds import NONE, launcher_kinds
+from seatrial.model.kinds import NO_LAUNCHER, launcher_kinds
 from seatrial.model.machine import Launcher, Machine, NodeGroup
-from seatrial.model.node_layout import NodeLayout
 from seatrial.model.node_set import unfold, unfold_or_empty
-from seatrial.model.nodes import layout_of, node_names
+from seatrial.model.nodes import NodeLayout, layout_of, node_names
 from seatrial.model.orders import (
     Order,
     nodes_of_ranks,
@@ -31,6 +29,7 @@ from seatrial.model.orders import (
     rankmap,
     slots_of_tasks,
 )
+from seatrial.model.run_settings import Text
 from seatrial.model.task_placement import DEFAULT, Names, launcher_of
 from seatrial.model.test import AskedNodes, Case, JobOptions, RunSpec, Test
 from seatrial.model.topology import RANDOM, NodeWish, Topology, axes_of, choose_nodes
@@ -57,7 +56,7 @@ class AskedOrder:
         if words == DEFAULT:
             return ""
         try:
-            return grid_order.parse_order(words).text
+            return orders.parse_order(words).text
         except ValueError as error:
             raise ExpressionError(str(error), "run", "order") from None
 
@@ -66,7 +65,7 @@ def fault_of_order(text: str) -> str:
     """Return why a text cannot be an order; "" if it can."""
     try:
         if text != DEFAULT:
-            grid_order.parse_order(text)
+            orders.parse_order(text)
     except ValueError as error:
         return str(error)
     return ""
@@ -75,13 +74,13 @@ def fault_of_order(text: str) -> str:
 def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
     """Return the order that words say for nodes with so many slots; files are below the test's
     ``folder``. Raises ValueError."""
-    written = grid_order.parse_order(words)
+    written = orders.parse_order(words)
     if not written.file:
         return _made(words, tuple(sizes))
     path = Path(folder, written.file)
     try:
         text = read_regular(path, MAX_FILE_BYTES).decode(errors="replace")
-        return grid_order.order_in(text, words, sizes)
+        return orders.order_in(text, words, sizes)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror or error}") from None
     except ValueError as error:
@@ -90,7 +89,7 @@ def order_of(words: str, folder: str, sizes: Sequence[int]) -> Order:
 
 @lru_cache(maxsize=16)
 def _made(words: str, sizes: tuple[int, ...]) -> Order:
-    return grid_order.parse_order(words).order(sizes)
+    return orders.parse_order(words).order(sizes)
 
 
 def sizes_of(case: Case) -> list[int]:
@@ -109,7 +108,7 @@ def order_of_case(case: Case, folder: str) -> Order:
 
 def refusal_of_order(launcher: Launcher, order: Order, sizes: Sequence[int]) -> str:
     """Return why a launcher refuses an order; "" if it takes it."""
-    if launcher.kind == NONE or (launcher.kind == "compat" and launcher.flavour == "other"):
+    if launcher.kind == NO_LAUNCHER or (launcher.kind == "compat" and launcher.flavour == "other"):
         return "no launcher that takes an order: `launcher` of the machine or the test names one"
     if not launcher_kinds()[launcher.kind].orders:
         return f"{launcher.kind} takes no order of ranks: name another launcher"

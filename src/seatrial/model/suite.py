@@ -35,7 +35,7 @@ from seatrial.model.documents import (
     lay_over,
     read,
 )
-from seatrial.model.proving import with_proof
+from seatrial.model.task_placement import with_proof
 from seatrial.model.test import Build, Check, Input, Test
 from seatrial.units import count
 

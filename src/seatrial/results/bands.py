@@ -39,7 +39,7 @@ from seatrial.judge.statistics.spread import Mode
 from seatrial.model import machine_topology
 from seatrial.model.identifiers import is_case
 from seatrial.model.machine import Machine
-from seatrial.model.node_layout import spans
+from seatrial.model.nodes import spans
 from seatrial.model.topology import NODE, SYSTEM, Topology
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store

@@ -16,9 +16,9 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model import machine as model
 from seatrial.model import nodes as layouts
 from seatrial.model import requirements
-from seatrial.model.decoding import typed
-from seatrial.model.node_layout import NodeLayout
+from seatrial.model.file_model import typed
 from seatrial.model.node_set import unfold, unfold_or_empty
+from seatrial.model.nodes import NodeLayout
 from seatrial.results.store.by_case import CaseRuns
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow

@@ -27,7 +27,7 @@ from seatrial.account import user_name
 from seatrial.errors import TrialError, UsageError
 from seatrial.files import make_folder, open_descriptor, open_regular
 from seatrial.grouping import grouped
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_seconds
 
 FILE = "notes.jsonl"

@@ -26,9 +26,9 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.execute.trial_record import Record
 from seatrial.files import read_regular
 from seatrial.model import build
-from seatrial.model.decoding import plain
-from seatrial.model.job_options import ASKED_KEYS, as_written
+from seatrial.model.file_model import plain
 from seatrial.model.machine import SlurmOverride
+from seatrial.model.run_settings import ASKED_KEYS, as_written
 from seatrial.model.schedulers import Slurm
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.model.launcher_kinds import launcher_kinds
+from seatrial.model.kinds import launcher_kinds
 from seatrial.model.task_placement import launcher_of
 
 from .helpers import Place

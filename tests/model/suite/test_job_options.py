@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from seatrial.model.job_options import (
+from seatrial.model.machine import SlurmOverride
+from seatrial.model.run_settings import (
     described,
     effective,
     faults_of_options,
     overridden,
     overridden_settings,
 )
-from seatrial.model.machine import SlurmOverride
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import JobOptions
 from tests.model.suite.helpers import Place

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.execute.launchers import launch_of
 from seatrial.model.machine import Launcher
-from seatrial.model.proving import with_proof
+from seatrial.model.task_placement import with_proof
 from seatrial.model.test import JobOptions, RunSettings
 from seatrial.plugins.guard.launch_rules import LaunchRule, rules_header
 from seatrial.plugins.guard.program import compile_to

@@ -13,7 +13,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead
 from seatrial.journal.journal import Journal, read
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
 from seatrial.plugins.sinks.cursor import load, save
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import sink_lags

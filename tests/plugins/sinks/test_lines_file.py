@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
 from seatrial.plugins.sinks.cursor import load, save
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import sink_lags

@@ -16,8 +16,7 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.model.decoding import typed
-from seatrial.model.file_model import Duration
+from seatrial.model.file_model import Duration, typed
 from seatrial.plugins.sinks import delivery as deliveries
 from seatrial.plugins.sinks.delivery import Delivery
 from seatrial.plugins.sinks.keys import Sink

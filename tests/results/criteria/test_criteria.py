@@ -37,7 +37,7 @@ from seatrial.model.codes import (
     WRONG_ANSWER,
     Code,
 )
-from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Component, Criterion, Waiver
 from seatrial.model.policy import Entry, Policy, Window
 from seatrial.results.criteria.decision import judge, judged

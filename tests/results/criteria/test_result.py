@@ -25,8 +25,8 @@ from seatrial.model.codes import (
     TIMEOUT,
     WRONG_ANSWER,
 )
-from seatrial.model.criterion_kinds import criterion_kinds
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Criterion, Waiver
 from seatrial.model.policy import Entry, Policy, Window
 from seatrial.results.criteria.decision import judge

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from seatrial.journal.events import RunReviewed, TrialEnded
 from seatrial.judge.references import loads
 from seatrial.model.codes import FAILED, PASS, PERFORMANCE
-from seatrial.model.criterion_kinds import criterion_kinds
-from seatrial.model.decoding import typed
-from seatrial.model.file_model import Share
+from seatrial.model.file_model import Share, typed
+from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Component, Criterion
 from seatrial.model.policy import Entry, Policy
 from seatrial.model.test import Stage

@@ -20,8 +20,7 @@ from seatrial.model.codes import (
     WRONG_ANSWER,
     Code,
 )
-from seatrial.model.decoding import typed
-from seatrial.model.file_model import Share
+from seatrial.model.file_model import Share, typed
 from seatrial.model.plan import Criterion
 from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import EVENT_NAMES, TrialEnded, TrialStarted
-from seatrial.model.criterion_kinds import criterion_kinds
+from seatrial.model.kinds import criterion_kinds
 from seatrial.results import notes
 from seatrial.show.page import Table
 from seatrial.show.report import html, markdown

@@ -23,11 +23,11 @@ from seatrial.execute.batch.scheduler_client import (
 from seatrial.execute.batch.submitter import write_submission
 from seatrial.execute.bundles import allocation_of
 from seatrial.execute.protocol import Job, Submission
-from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import node_names, unknown_features
 from seatrial.model.requirements import OVERCOMMIT, cpus_of, overcommits
+from seatrial.model.run_settings import effective
 from seatrial.model.schedulers import Slurm, SlurmScheduler
 from seatrial.model.test import JobOptions
 

@@ -21,16 +21,16 @@ from seatrial.execute.plan.component_tests import (
 from seatrial.execute.plan.load import Loaded, unread
 from seatrial.hooks import check_keys
 from seatrial.model.documents import Faults, Faulty, Location
+from seatrial.model.expand import compile_keyword
 from seatrial.model.failures import check_known_failures
 from seatrial.model.file_model import FileModel, notes_of
 from seatrial.model.identifiers import show
-from seatrial.model.job_options import faults_of_override
 from seatrial.model.machine import Machine, SlurmOverride
 from seatrial.model.moments import TimeSpan
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component, ComponentTest, Plan, Throttle, phases_of, tag_of
-from seatrial.model.select import compile_keyword
+from seatrial.model.run_settings import faults_of_override
 from seatrial.model.suite import Suite
 from seatrial.units import show_seconds
 

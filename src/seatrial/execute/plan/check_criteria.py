@@ -12,9 +12,9 @@ from seatrial.execute.plan.load import unread
 from seatrial.files import open_regular
 from seatrial.judge.file_use import UNITS
 from seatrial.judge.metrics import figure_names
-from seatrial.model.criterion_kinds import criterion_kinds, kind_of, named
 from seatrial.model.documents import Location
 from seatrial.model.figures import ELAPSED
+from seatrial.model.kinds import criterion_kinds, kind_of, named
 from seatrial.model.machine import Machine
 from seatrial.model.moments import day_of
 from seatrial.model.plan import (

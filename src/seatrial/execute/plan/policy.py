@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from seatrial.decide.nodes import placing_of
 from seatrial.execute.plan.component_tests import fits, part_of
 from seatrial.model import policy as resolved
-from seatrial.model.job_options import sharing_groups
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.model.moments import TimeSpan
 from seatrial.model.nodes import node_names
@@ -32,6 +31,7 @@ from seatrial.model.plan import (
 )
 from seatrial.model.policy import Answer, Entry, Policy, Window
 from seatrial.model.requirements import lacking
+from seatrial.model.run_settings import sharing_groups
 from seatrial.model.test import Case, RunSettings, Test
 
 # The default reactions to a failure. A sustained component starts further runs of a test in any

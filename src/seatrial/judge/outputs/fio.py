@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from msgspec import DecodeError, Struct, field
 
 from seatrial.judge.outputs._text import json_in
-from seatrial.model.decoding import decoder
 from seatrial.model.figures import MetricValue, shown
+from seatrial.model.file_model import decoder
 
 _P99 = "99.000000"
 _WITHIN = 0.01  # of its rate: io_bytes by runtime, which is in whole ms

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from msgspec import DecodeError, Struct, field
 
 from seatrial.judge.outputs._text import end_whole, json_in, once, whole
-from seatrial.model.decoding import decoder
 from seatrial.model.figures import MetricValue, number, shown
+from seatrial.model.file_model import decoder
 
 _TITLE = re.compile(r"^IOR-\S+: MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _FINISHED = re.compile(r"^(?:Run finished|Finished)[ \t]*:", re.MULTILINE)

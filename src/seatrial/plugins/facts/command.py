@@ -29,7 +29,7 @@ from seatrial.errors import InvalidFiles, SeatrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.detect import find_machine, states
 from seatrial.execute.toolchains import COLLECTION
-from seatrial.model.decoding import plain
+from seatrial.model.file_model import plain
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.machine_topology import largest_units
 from seatrial.model.node_set import fold, unfold

@@ -26,9 +26,9 @@ from seatrial.execute.batch.submitter import write_submission
 from seatrial.execute.bundles import allocation_of
 from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
-from seatrial.model.job_options import effective
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold
+from seatrial.model.run_settings import effective
 from seatrial.model.test import JobOptions
 from seatrial.plugins.gridengine import GridEngine, GridEngineScheduler
 

@@ -26,8 +26,8 @@ from seatrial.errors import SeatrialError
 from seatrial.escaping import shell_word
 from seatrial.files import remove_tree, replace_file
 from seatrial.judge.reading import head, read_text
-from seatrial.model.job_options import faults_of_options
 from seatrial.model.machine_file import faults_of_variables
+from seatrial.model.run_settings import faults_of_options
 from seatrial.plugins.importers import oth_job_script
 from seatrial.plugins.importers.oth_job_script import (
     SCRIPTS,

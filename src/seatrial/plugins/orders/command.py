@@ -16,12 +16,11 @@ from seatrial.errors import UsageError
 from seatrial.execute import detect
 from seatrial.execute.detect import find_machine
 from seatrial.files import read_regular
-from seatrial.model import grid_order, orders
-from seatrial.model.grid_order import GridOrder
+from seatrial.model import orders
 from seatrial.model.machine import Launcher, Machine
 from seatrial.model.machine_topology import topology_of
 from seatrial.model.node_set import fold, unfold
-from seatrial.model.orders import MfdnKind, Order
+from seatrial.model.orders import GridOrder, MfdnKind, Order
 from seatrial.model.requirements import doubt_of_mapping, refused_mapping, reorders
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
@@ -277,8 +276,8 @@ def mfdn(
 @_written_for("--machine")  # -m is the limit of grid_order
 @_refusals
 def grid(
-    major: grid_order.Major | None,
-    curve: grid_order.Curve | None,
+    major: orders.Major | None,
+    curve: orders.Curve | None,
     shape: str,
     cell: str | None,
     along: str | None,
@@ -307,8 +306,8 @@ def grid(
     cells = _lengths(cell) if cell else (1,) * len(lengths)
     axes = _lengths(along) if along else ()
     ordered_grid = GridOrder(lengths, cells, major, curve or "Z", start, limit, axes)
-    order = [rank - start for rank in grid_order.order_of_grid(ordered_grid)]
-    text = grid_order.written(ordered_grid, per_line, quiet)
+    order = [rank - start for rank in orders.order_of_grid(ordered_grid)]
+    text = orders.written(ordered_grid, per_line, quiet)
     sizes = orders.node_sizes(len(order), per_node or math.prod(ordered_grid.cell))
     if start and reader["target"] != "cray":
         raise UsageError(

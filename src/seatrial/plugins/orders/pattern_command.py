@@ -28,7 +28,7 @@ from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
 from seatrial.execute.prepare import new_tag
 from seatrial.lazy import Floats, Ints, np
-from seatrial.model.node_layout import spans
+from seatrial.model.nodes import spans
 from seatrial.model.orders import MAX_RANKS, MfdnKind, mfdn_cells
 from seatrial.plugins.orders.patterns import (
     Pattern,

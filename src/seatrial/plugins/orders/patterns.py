@@ -27,7 +27,7 @@ from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.wrappers import PATTERN_FOLDER, PATTERN_START
 from seatrial.files import read_regular, remove_file, replace_file
 from seatrial.lazy import Bools, Floats, Ints, np
-from seatrial.model.node_layout import spans
+from seatrial.model.nodes import spans
 from seatrial.model.orders import MAX_RANKS
 from seatrial.model.suite import PATTERN_FILE
 from seatrial.model.test import Test

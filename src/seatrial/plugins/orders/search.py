@@ -26,8 +26,7 @@ from typing import NamedTuple
 from seatrial.errors import with_extra
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.model import orders
-from seatrial.model.grid_order import Curve, GridOrder, cell_positions
-from seatrial.model.orders import Order
+from seatrial.model.orders import Curve, GridOrder, Order, cell_positions
 from seatrial.plugins.orders.bisection import bisected, refined
 from seatrial.plugins.orders.network_loads import OrderScore, PlacedNetwork, ScoreKind, SetTraffic
 from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from seatrial.errors import UsageError
 from seatrial.files import make_folder, open_descriptor, open_regular, origin_of
 from seatrial.lazy import np
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 
 FORM = b"seatrial purge plan 1\n"
 BLOCK, SKIP, END = 0x4B4C4253, 0x50494B53, 0x20444E45

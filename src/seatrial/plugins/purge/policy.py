@@ -39,8 +39,7 @@ from seatrial.model.file_model import (
     doc,
     from_written,
 )
-from seatrial.model.moments import day_of
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import day_of, zone_of
 from seatrial.plugins.purge.names import (
     Finder,
     Fitting,

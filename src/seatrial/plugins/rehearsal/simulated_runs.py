@@ -21,10 +21,10 @@ from seatrial.execute.trial_record import Record, references_of
 from seatrial.journal import events
 from seatrial.journal.events import Event
 from seatrial.judge.references import References, compare
+from seatrial.judge.verdict import KnownFailures
 from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, FAILED, LOST, PASS, TIMEOUT, WRONG_ANSWER, Code
 from seatrial.model.figures import ELAPSED, MetricValue
-from seatrial.model.known_failures import KnownFailures
 from seatrial.model.policy import Entry
 from seatrial.model.test import Case
 from seatrial.plugins.rehearsal.cluster import SimulatedUpdate

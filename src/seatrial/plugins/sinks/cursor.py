@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import make_folder, open_regular, remove_file, write_durably
 from seatrial.journal.journal import fingerprint
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 
 MAX_CURSOR_BYTES = 1 << 20
 

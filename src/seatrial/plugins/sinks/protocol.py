@@ -15,7 +15,7 @@ from seatrial.files import FileOrigin
 from seatrial.hooks import with_fields
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import Event
-from seatrial.model.decoding import decoder
+from seatrial.model.file_model import decoder
 from seatrial.model.schedulers import schedulers
 from seatrial.plugins.sinks.keys import Sink
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from seatrial.model.documents import Location
 from seatrial.model.failures import log_pattern
 from seatrial.model.file_model import Duration, FileModel, Name, Size, Span, checked, doc
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import zone_of
 
 NODE = "{node}"
 _OF_NODE = r"\$\{?NODE\b"

@@ -33,7 +33,7 @@ from seatrial.files import open_regular
 from seatrial.judge.log_rules import LogRuleFile, shipped_log_rules
 from seatrial.model.documents import Faults, decode, read
 from seatrial.model.failures import LogRule, any_and_set
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import zone_of
 from seatrial.plugins.systemlogs.keys import NODE, LogSource, TimeStamps, line_pattern
 from seatrial.plugins.systemlogs.shapes import masked
 from seatrial.units import show_bytes, show_seconds

@@ -27,8 +27,8 @@ from seatrial.lazy import Bools, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
 from seatrial.model.machine import NodeGroup
+from seatrial.model.moments import zone_of
 from seatrial.model.node_set import unfold
-from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.jobs import STATES, Jobs, NodePlaces, Words
 from seatrial.plugins.usage.settings import machine_of, settings_of
 from seatrial.plugins.usage.sources.files import csv_rows

@@ -36,9 +36,9 @@ from seatrial.lazy import Bools, Indices, Ints, SmallInts, np
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, Name, Quantity, checked, doc
 from seatrial.model.machine import Machine
+from seatrial.model.moments import zone_of
 from seatrial.model.node_set import NodeSet, fold, unfold, unfold_or_empty
 from seatrial.model.test import JobOptions
-from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, NodePlaces, UserJob, Words
 from seatrial.plugins.usage.keys import UsageSettings
 from seatrial.plugins.usage.settings import machine_of

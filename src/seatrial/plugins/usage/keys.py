@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from seatrial.hooks import value_of
 from seatrial.model.documents import Location
 from seatrial.model.file_model import Duration, FileModel, checked, doc
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import zone_of
 
 FILES = ("fields", "applications", "charges")
 """The keys that name files; paths start at the folder of the machine file."""

@@ -25,7 +25,7 @@ from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.files import replace_file
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import zone_of
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import MONTH, Context, context_of, zone_name
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.execute.plan.component_tests import only_evidence
 from seatrial.hooks import load
-from seatrial.model.criterion_kinds import kind_of
+from seatrial.model.kinds import kind_of
 from seatrial.model.plan import Component, Criterion, Waiver
 from seatrial.results.criteria import answers
 from seatrial.results.criteria.view import Result, TrialView, WithExcluded, waived

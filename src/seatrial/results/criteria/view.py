@@ -13,9 +13,9 @@ from seatrial.execute.plan.component_tests import fits
 from seatrial.journal.trial import TrialState
 from seatrial.judge.references import References
 from seatrial.model import codes
-from seatrial.model.criterion_kinds import kind_of, named
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
+from seatrial.model.kinds import kind_of, named
 from seatrial.model.plan import WHOLE_MACHINE, Criterion, Waiver, bound_of, has_unit, is_relative
 from seatrial.model.test import Case, Stage
 from seatrial.results.node_hours import NodeShares, node_shares

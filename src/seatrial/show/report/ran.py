@@ -23,7 +23,7 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.learning import is_learned
 from seatrial.model.build import changed_flags, name_of, own_flags, path_of
 from seatrial.model.codes import CANCELLED, KNOWN, RECALLED, code_of
-from seatrial.model.decoding import encode
+from seatrial.model.file_model import encode
 from seatrial.model.identifiers import bindings_text, show
 from seatrial.model.machine import Toolchain
 from seatrial.model.test import Case, Check, Consistency, Metric, PlacementCheck, Test

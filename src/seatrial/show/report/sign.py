@@ -25,7 +25,7 @@ from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import open_regular
-from seatrial.model.decoding import DAMAGED, decoder
+from seatrial.model.file_model import DAMAGED, decoder
 from seatrial.show.report.outputs import (
     OutputsFound,
     appended,

@@ -19,9 +19,9 @@ from seatrial.execute.kept_files import OUTPUTS, TAIL
 from seatrial.judge.placement import ThreadPlace
 from seatrial.judge.placement_check import given_in, places_in
 from seatrial.judge.promises import Promised, share_cell, told
-from seatrial.model.node_layout import spans
-from seatrial.model.proving import PLACEMENT_FILE
+from seatrial.model.nodes import spans
 from seatrial.model.suite import PATTERN_FILE
+from seatrial.model.task_placement import PLACEMENT_FILE
 from seatrial.model.test import Test
 from seatrial.results.one_run import RunPhase
 from seatrial.results.references import Expected

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.execute.protocol import Started
-from seatrial.model.decoding import typed
+from seatrial.model.file_model import typed
 from seatrial.model.machine import FileSystem, Machine, NodeGroup
 from seatrial.model.node_set import unfold
 from seatrial.model.policy import Window

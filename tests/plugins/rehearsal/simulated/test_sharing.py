@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.model.decoding import typed
-from seatrial.model.file_model import Span
+from seatrial.model.file_model import Span, typed
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.plugins.rehearsal.keys import FileSystemModel, LoadLevel
 from seatrial.plugins.rehearsal.queue import SimulatedJob, speed, stretch

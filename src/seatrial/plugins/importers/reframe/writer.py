@@ -15,7 +15,7 @@ from typing import Any
 from seatrial.escaping import comment, shell_word
 from seatrial.model.expressions import LONGEST_TEXT
 from seatrial.model.identifiers import show
-from seatrial.model.launcher_kinds import launcher_kinds
+from seatrial.model.kinds import launcher_kinds
 from seatrial.plugins.importers.reframe.cases import CaseTexts, condition_of
 from seatrial.plugins.importers.reframe.checks import checks_of, metric_of
 from seatrial.plugins.importers.reframe.classes import NotProvable

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import UsageError
+from seatrial.model.moments import zone_of
 from seatrial.model.node_set import fold
-from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import JobState, UserJob

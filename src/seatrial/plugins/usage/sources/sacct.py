@@ -33,8 +33,8 @@ from seatrial.errors import BackendError, UsageError
 from seatrial.execute.environment import inherited
 from seatrial.execute.shell import kill_group
 from seatrial.model.machine import NodeGroup
+from seatrial.model.moments import zone_of
 from seatrial.model.requirements import cpus_of
-from seatrial.model.time_zone import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UserJob

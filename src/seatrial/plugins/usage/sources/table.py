@@ -25,7 +25,7 @@ from seatrial.cli.options import Parsed, list_option, path_option, text_option
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
-from seatrial.model.time_zone import zone_of
+from seatrial.model.moments import zone_of
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob

@@ -15,8 +15,8 @@ from seatrial.execute.trial_record import Record
 from seatrial.judge.promises import NOTHING, Promises, beside
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of
-from seatrial.model.job_options import described, effective
 from seatrial.model.node_set import unfold_or_empty
+from seatrial.model.run_settings import described, effective
 from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
 from seatrial.results.promises import promises_in
