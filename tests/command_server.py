@@ -324,7 +324,7 @@ def _load_everything() -> None:
         with contextlib.suppress(NameError, TypeError):  # it is read from no file
             msgspec.json.Decoder(kind)  # what msgspec knows of a Struct it keeps in the class
     compiled = FileSystemBytecodeCache(str(Path(__file__).with_name("__pycache__")))
-    for name in ("seatrial.show.web.render", "seatrial.show.report.html"):
+    for name in ("seatrial.show.web.render", "seatrial.show.report.render"):
         sys.modules[name].environment().bytecode_cache = compiled
     importlib.import_module("tests.typical_commands").run_typical_commands()
     gc.collect()

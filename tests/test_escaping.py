@@ -17,7 +17,7 @@ import pytest
 from seatrial import escaping
 from seatrial.escaping import c_text, comment, csv_cell, lua_text, plain, plain_line, shell_word
 from seatrial.show.draw import svg
-from seatrial.show.report.html import environment as of_report
+from seatrial.show.report.render import environment as of_report
 from seatrial.show.web.render import environment as of_pages
 
 # A backslash and digits behind each byte: an escape must not reach into what follows.

@@ -24,7 +24,7 @@ from seatrial.model.codes import Code
 from seatrial.plugins.facts.node_facts import digests, parsed
 from seatrial.results import notes
 from seatrial.show.page import Mark
-from seatrial.show.plots import time_line
+from seatrial.show.text import time_line
 from seatrial.units import SECOND_NS
 from tests.judge.helpers import DATA
 from tests.plugins.network import test_network_levels

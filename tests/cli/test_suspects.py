@@ -9,8 +9,8 @@ from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
 from seatrial.judge.statistics.suspects import Suspect, Suspects
 from seatrial.results.slow_places import NodeEvidence
 from seatrial.show.page import Section
-from seatrial.show.suspects import suspects_parts
 from seatrial.show.text import section_text
+from seatrial.show.variability import suspects_parts
 from tests.programs import Workplace
 from tests.results.store.trials import TrialMaker, a_case
 

@@ -26,7 +26,7 @@ from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.plan import Component, Criterion
 from seatrial.model.policy import Entry, ThrottleRule, Window
 from seatrial.results.status import Status, status
-from seatrial.show.plots import BLOCKS, PLAIN
+from seatrial.show.text import BLOCKS, PLAIN
 
 from .stories import Story, at, cases_of, sustained
 

@@ -19,8 +19,7 @@ from seatrial.results.store.tables import Filters
 from seatrial.results.suspects import explanations
 from seatrial.results.variability import variability
 from seatrial.show.bands import bands_page
-from seatrial.show.suspects import suspects_page
-from seatrial.show.variability import variability_page
+from seatrial.show.variability import suspects_page, variability_page
 
 
 def show_variability(

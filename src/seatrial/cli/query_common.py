@@ -12,13 +12,13 @@ from seatrial.execute.trial_paths import TrialPaths
 from seatrial.hooks import Study, load
 from seatrial.journal.journal import Damage, damage_of, damage_text
 from seatrial.results.store import queries, upserts
+from seatrial.results.store.export import to_json
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, TrialRow
-from seatrial.show.data import csv_text, page_csv, page_json
 from seatrial.show.html import page_svg
 from seatrial.show.page import Page
-from seatrial.show.text import page_text, show_clock
+from seatrial.show.text import csv_text, page_csv, page_text, show_clock
 from seatrial.units import count
 
 MAX_DAMAGED = 5  # trials whose damage is told
@@ -91,7 +91,7 @@ def print_page(page: Page, form: str = "table") -> None:
     if form == "table":
         click.echo(page_text(page))
     else:
-        click.echo(page_json(page) if form == "json" else page_csv(page), nl=False)
+        click.echo(to_json(page.records()) if form == "json" else page_csv(page), nl=False)
 
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:

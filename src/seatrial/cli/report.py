@@ -13,7 +13,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_folder import find
 from seatrial.model.settings import setting
-from seatrial.show.report import content, gather, html, markdown, planned, sign
+from seatrial.show.report import content, gather, planned, render, sign
 from seatrial.show.report.content import Decision
 from seatrial.units import show_bytes
 
@@ -167,7 +167,7 @@ def _require_own(output: Path, made: content.Report) -> None:
 def _text(made: content.Report, form: str) -> str:
     if form == "json":
         return content.as_json(made)
-    return markdown.text(made) if form == "md" else html.page(made)
+    return render.as_markdown(made) if form == "md" else render.as_html(made)
 
 
 def _write(output: Path, text: str) -> None:

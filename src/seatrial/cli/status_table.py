@@ -17,8 +17,7 @@ from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.status import Status, beside, status, with_documents
 from seatrial.results.store.export import to_json
 from seatrial.results.store.queries import owned
-from seatrial.show.plots import bars
-from seatrial.show.text import folded, table_text
+from seatrial.show.text import bars, folded, table_text
 from seatrial.show.trial import (
     actions_table,
     criteria_table,

@@ -16,12 +16,12 @@ from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
 from seatrial.results.given import GivenEntry
 from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.store.by_case import causes
-from seatrial.show.curves import of_figures
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import WIDE
 from seatrial.show.given import GIVEN, given_section, range_words, value_of
 from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, State, Table, Text, Tone
+from seatrial.show.scaling import of_figures
 from seatrial.units import (
     count,
     in_per_cent,

@@ -41,8 +41,7 @@ from seatrial.show.page import (
     TimeChart,
     Tone,
 )
-from seatrial.show.plots import GIVEN, LEGEND
-from seatrial.show.text import show_minute
+from seatrial.show.text import GIVEN, LEGEND, show_minute
 from seatrial.units import (
     better_by,
     count,

@@ -3,7 +3,7 @@
     page = history_page(histories, "triad")
     text.page_text(page)          # for a terminal, 80 columns or as wide as it is
     html.page_html(page, link)    # for a browser
-    data.page_json(page)          # for programs; data.page_csv(page)
+    page.records()                # for JSON; text.page_csv(page) for CSV
 
 Few things are for one medium alone, such as a plot that the terminal has no room for. They have
 ``only``.

@@ -12,10 +12,10 @@ from msgspec import to_builtins
 from seatrial.judge.statistics.significance import remedy
 from seatrial.results.ratios import RatioCell, RatioTable, extremes
 from seatrial.results.store.by_case import causes
-from seatrial.show.curves import about, axis_of, meeting_words
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.page import Chart, Column, Page, Section, State, Table, Text, Tone
+from seatrial.show.scaling import about, axis_of, meeting_words
 from seatrial.units import listed, show_interval, show_number
 
 MAX_NAMED = 6

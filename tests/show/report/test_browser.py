@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.show.report import html
+from seatrial.show.report import render
 from seatrial.show.report.content import Report
 from tests.show.web.served import chromium
 
@@ -49,7 +49,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def file(rehearsed: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "r.html"
-    path.write_text(html.page(rehearsed))
+    path.write_text(render.as_html(rehearsed))
     return path
 
 
@@ -145,7 +145,7 @@ def test_long_names_are_not_cut_on_paper(
         long = ("abcdefghij" * 6, "a_name_of_" * 6)[number % 2] + str(number)
         longer[rf"(?<![\w-]){re.escape(name)}(?![\w-])"] = long
     path = tmp_path / "long.html"
-    path.write_text(html.page(renamed(rehearsed, longer)))
+    path.write_text(render.as_html(renamed(rehearsed, longer)))
     page, _ = opened(browser, path, width=PAPER)
     page.emulate_media(media="print")
     wide = page.evaluate(

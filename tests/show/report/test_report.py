@@ -22,7 +22,7 @@ from seatrial.journal.events import EVENT_NAMES, TrialEnded, TrialStarted
 from seatrial.model.kinds import criterion_kinds
 from seatrial.results import notes
 from seatrial.show.page import Table
-from seatrial.show.report import html, markdown
+from seatrial.show.report import render
 from seatrial.show.report.content import (
     Report,
     ReportComponent,
@@ -75,7 +75,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(rehearsed: Report) -> Page:
-    return Page(html.page(rehearsed))
+    return Page(render.as_html(rehearsed))
 
 
 # ---- from the command's own door ----------------------------------------------------------
@@ -203,7 +203,7 @@ def test_links_lead_to_what_is_there(page: Page) -> None:
 def test_words_of_people_stay_words(page: Page, rehearsed: Report) -> None:
     for words in (f"A toy of {UGLY}", WORDS, f"the compiler's fault {UGLY}", f"cooling {UGLY}"):
         assert words in page.text
-    text = markdown.text(rehearsed)
+    text = render.as_markdown(rehearsed)
     shown = "\n".join(line for line in text.splitlines() if not line.startswith("    "))
     assert "<script" not in shown.replace("\\<script", "")
     assert "A toy of \\<script\\>alert(1)\\</script\\>" in text
@@ -267,8 +267,8 @@ def test_a_rehearsal_bears_its_mark_on_every_page(page: Page, rehearsed: Report)
     assert '@top-center {\n    content: "REHEARSED' in page.style
     assert {"class": "watermark", "aria-hidden": "true"} in page.of("div")
     assert "It is of a rehearsal, and accepts nothing." in page.text
-    text = markdown.text(rehearsed)
-    assert text.count(markdown.MARK) == len(re.findall(r"^##? ", text, re.MULTILINE))
+    text = render.as_markdown(rehearsed)
+    assert text.count(render.MARK) == len(re.findall(r"^##? ", text, re.MULTILINE))
     assert json.loads(as_json(rehearsed))["rehearsed"] is True
 
 
@@ -319,7 +319,7 @@ def test_the_first_sentence_names_what_was_missed_by_clause_and_figure(rehearsed
 def test_markdown_is_as_it_was(rehearsed: Report, planned: Path) -> None:
     files = [replace(each, sha256="0" * 64, bytes=1000) for each in rehearsed.files]
     fixed = replace(rehearsed, made=MADE, made_by="someone@somewhere", version="V", files=files)
-    text = markdown.text(fixed).replace(markdown.plain(str(planned)), "/work")
+    text = render.as_markdown(fixed).replace(render.escaped(str(planned)), "/work")
     text = re.sub(r"[0-9a-f]{64}", "0" * 64, text)
     text = re.sub(r"(trials made by \| ).*?( \|)", r"\1someone\2", text)
     text = re.sub(r"\| (Seatrial, [^|]*) \| [^|]* \|", r"| \1 | V |", text)
@@ -404,8 +404,10 @@ def test_long_tables_are_bounded_and_their_length_is_told(rehearsed: Report) -> 
     assert figure.table.total > 600
     assert len(figure.table.rows) == 200
     assert figure.table.rows[0][4], "those that stand out come first"
-    assert f"{figure.table.total} rows, of which the first 200 are shown." in html.page(rehearsed)
-    assert f"{figure.table.total} rows, of which the first 200 are shown." in markdown.text(
+    assert f"{figure.table.total} rows, of which the first 200 are shown." in render.as_html(
+        rehearsed
+    )
+    assert f"{figure.table.total} rows, of which the first 200 are shown." in render.as_markdown(
         rehearsed
     )
 

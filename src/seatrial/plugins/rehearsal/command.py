@@ -27,7 +27,7 @@ from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed, Test
 from seatrial.results.criteria.view import STATES, Result
 from seatrial.results.store.export import to_json
 from seatrial.results.utilisation import USES
-from seatrial.show.plots import bars
+from seatrial.show.text import bars
 from seatrial.units import SECOND_NS, count, in_per_cent, show_number, show_seconds
 
 _PATH = click.Path(path_type=Path)

@@ -26,8 +26,8 @@ from seatrial.lazy import jinja2
 from seatrial.show.draw.plots import PALETTE
 from seatrial.show.html import page_html
 from seatrial.show.page import Cell, Chart, Items, Link, Page, Part, Section, Table, Text, TimeChart
-from seatrial.show.report.html import TEMPLATES as OF_REPORTS
-from seatrial.show.report.markdown import plain as markdown
+from seatrial.show.report.render import TEMPLATES as OF_REPORTS
+from seatrial.show.report.render import escaped as markdown
 from seatrial.show.text import cell_text
 
 TEMPLATES: Final = Path(__file__).with_name("templates")

@@ -32,7 +32,7 @@ from seatrial.plugins.usage.settings import machine_of, name_of_machine
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Column, Items, Page, Part, Section, Table, Text
-from seatrial.show.suspects import chance
+from seatrial.show.variability import chance
 from seatrial.units import SECOND_NS, count, in_per_cent, listed, moment_of, show_number
 
 MAX_ROWS = 30

@@ -25,9 +25,9 @@ from seatrial.hooks import WebPage, provided
 from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RUN_TIMES
 from seatrial.show import trial
-from seatrial.show.data import page_csv
 from seatrial.show.formatting import FILTERS, GLOBALS
 from seatrial.show.html import page_html, table_html
+from seatrial.show.text import page_csv
 from seatrial.show.web import output
 from seatrial.show.web.page import PageData, PageQuery
 from seatrial.show.web.routes import additions_to, areas, has_page, pages

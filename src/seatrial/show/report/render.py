@@ -1,28 +1,117 @@
-"""Write the report as Markdown, with tables in place of figures.
+"""Write a report as one HTML file that loads nothing and runs no script, or as Markdown.
 
-    text(report)
-
-Text that people wrote is escaped, and stays on one line.
+as_html(report)
+as_markdown(report)
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
 
-from seatrial.escaping import plain_line
+from markupsafe import Markup, escape
+
+from seatrial.escaping import plain, plain_line, plain_page
+from seatrial.lazy import jinja2
 from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import Result, covered
-from seatrial.show.page import Table
+from seatrial.show.draw.plots import PALETTE
+from seatrial.show.page import Cell, Table
 from seatrial.show.report import content
 from seatrial.show.report.people import issues
 from seatrial.show.report.sign import PLACE, block
-from seatrial.units import show_seconds
+from seatrial.units import show_bytes, show_seconds
+
+TEMPLATES: Final = Path(__file__).with_name("templates")
+MAX_SUBJECTS: Final = 60  # of a criterion
+_MARKS: Final = re.compile(r"(?<=\w)[{@%](?=\w)|(?<=})[@%](?=\w)")
+_LONG: Final = re.compile(r"\S{37,}")
+_PART: Final = re.compile(r"[^_./:,=-]{0,31}[_./:,=-]+|[^_./:,=-]{32}")
+_BREAK: Final = "\x1f"  # where a line may break: `plain` leaves no such sign in a text
+SHORT_TABLE: Final = 40  # the data of a figure are printed if they have so many rows or fewer
+
+
+def as_html(report: content.Report) -> str:
+    """Return the report as HTML text."""
+    sheets = [PALETTE, TEMPLATES / "report.css"]
+    sheets += [TEMPLATES / "rehearsed.css"] if report.rehearsed else []
+    # plain: files of the package
+    style = "".join(sheet.read_text() for sheet in sheets)
+    style = style.replace("REPORT-NAME", report.name)  # only hexadecimal digits
+    template = environment().get_template("report.html")
+    text = template.render(
+        report=report,
+        style=Markup(style),
+        # for the content security policy, which allows no other style
+        style_hash=f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}",
+        sentence=content.sentence(report),
+        summed_up=content.state_of_criteria(report),
+        faults=list(content.faulty_tests(report)),
+        open_issues=issues(report.issues, "Open issues"),
+        subjects=MAX_SUBJECTS,
+        place=PLACE,
+        checksums=block(report.files, report.decided),
+        short=SHORT_TABLE,
+        drawing=Markup,
+    )
+    return plain_page(text)
+
+
+@cache
+def environment() -> "jinja2.Environment":
+    """Return what makes text from the templates; each is compiled once."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= _filters()
+    return made
+
+
+def breakable(text: str) -> Markup:
+    """Return text whose lines may break within the name of a case, before its parameters, toolchain
+    and node; not elsewhere in a word, unless it is so long that a table of a few such words is
+    wider than a page."""
+    parted = _LONG.sub(lambda word: _PART.sub(rf"\g<0>{_BREAK}", word[0]).rstrip(_BREAK), text)
+    shown = _MARKS.sub(r"<wbr>\g<0>", str(escape(parted)))
+    return Markup(shown.replace(_BREAK, "<wbr>"))
+
+
+def _filters() -> dict[str, Any]:
+    def figure(value: Cell) -> str:
+        return plain(value) if isinstance(value, str) else content.shown(value, "number")
+
+    return {
+        "cell": lambda value, column: plain(content.shown(value, column.kind)),
+        "breakable": breakable,
+        "moment": content.moment,
+        "seconds": lambda value: show_seconds(value) if value else "",
+        "bytes": show_bytes,
+        "percent": lambda value: content.shown(value, "share"),
+        "state_class": lambda state: state.partition(" (")[0].replace(" ", "-"),
+        "text": plain,
+        "figure": figure,
+        "covered": covered,
+        "ended_runs": content.ended_runs,
+        "not_passed": content.not_passed,
+    }
+
+
+# ---- Markdown ------------------------------------------------------------------------------------
+#
+# Tables stand in place of figures. Text that people wrote is escaped, and stays on one line.
 
 MARK: Final = "> **Rehearsed.** In virtual time, on a simulated machine: nothing here was measured."
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
-def text(report: content.Report) -> str:
+def as_markdown(report: content.Report) -> str:
     """Return the report as Markdown text."""
     lines = [*_head(report), *_summary(report)]
     for each in report.machines:
@@ -33,7 +122,7 @@ def text(report: content.Report) -> str:
         lines += _component(part)
     for other in report.others:
         if other.evidence or other.waivers:
-            lines += ["", f"## {plain(other.title)}", "", f"{other.state.capitalize()}."]
+            lines += ["", f"## {escaped(other.title)}", "", f"{other.state.capitalize()}."]
             lines += _documents(other)
     lines += _grounds(report)
     lines += _annexes(report)
@@ -42,7 +131,7 @@ def text(report: content.Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plain(words: str) -> str:
+def escaped(words: str) -> str:
     """Return text that people wrote, escaped and on one line."""
     return _SPECIAL.sub(r"\\\1", plain_line(words.strip()))
 
@@ -56,24 +145,24 @@ def _marked(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _head(report: content.Report) -> Iterator[str]:
-    yield f"# {'Acceptance report' if report.plan else 'Report'}: {plain(report.title)}"
+    yield f"# {'Acceptance report' if report.plan else 'Report'}: {escaped(report.title)}"
     if report.about:
-        yield from ("", plain(report.about))
+        yield from ("", escaped(report.about))
     if report.verdict != "no criteria":
         yield from ("", f"**{content.state_of_criteria(report)}**")
-        faults = [f"- **{plain(each)}**" for each in content.faulty_tests(report)]
+        faults = [f"- **{escaped(each)}**" for each in content.faulty_tests(report)]
         yield from ("", *faults) if faults else ()
     facts = [
         ("made", f"{content.moment(report.made)} UTC"),
-        ("by", plain(", ".join(filter(None, (report.made_by, report.organisation))))),
-        ("with", f"Seatrial {plain(report.version)}"),
+        ("by", escaped(", ".join(filter(None, (report.made_by, report.organisation))))),
+        ("with", f"Seatrial {escaped(report.version)}"),
         ("report", report.name),
         ("complete", "yes" if report.complete else "no"),
     ]
     facts += [("decision", report.decision)] if report.decision else []
     yield from ("", *_facts(facts))
     for remark in (*report.notices, *report.remarks):
-        yield from ("", f"> {plain(remark)}")
+        yield from ("", f"> {escaped(remark)}")
     if report.issues:
         yield from _table(issues(report.issues, "Open issues"))
 
@@ -91,7 +180,7 @@ def _summary(report: content.Report) -> Iterator[str]:
     yield from _tables([*report.clauses, *report.phases, *report.records])
     if report.assumed:
         yield from ("", "**What the rehearsal assumes**", "")
-        yield from (f"- {plain(each)}" for each in report.assumed)
+        yield from (f"- {escaped(each)}" for each in report.assumed)
 
 
 def _summed(part: content.ReportComponent) -> list[str]:
@@ -112,31 +201,31 @@ def _summed(part: content.ReportComponent) -> list[str]:
 
 
 def _machine(one: content.ReportMachine) -> Iterator[str]:
-    yield from ("", f"## Machine {plain(one.name)}")
+    yield from ("", f"## Machine {escaped(one.name)}")
     if one.about:
-        yield from ("", plain(one.about))
-    yield from ("", *_facts((name, plain(words)) for name, words in one.facts))
+        yield from ("", escaped(one.about))
+    yield from ("", *_facts((name, escaped(words)) for name, words in one.facts))
     yield from _tables(one.tables)
 
 
 def _component(part: content.ReportComponent) -> Iterator[str]:
     status = part.status
-    verdict = f": {plain(status.verdict_words)}" if status.criteria else ""
-    yield from ("", f"## {plain(part.title)}{verdict}")
+    verdict = f": {escaped(status.verdict_words)}" if status.criteria else ""
+    yield from ("", f"## {escaped(part.title)}{verdict}")
     if part.about:
-        yield from ("", plain(part.about))
+        yield from ("", escaped(part.about))
     yield from ("", *_facts(_component_facts(part)))
     for remark in part.remarks:
-        yield from ("", f"> {plain(remark)}")
+        yield from ("", f"> {escaped(remark)}")
     if status.criteria:
         yield from _criteria(status.criteria)
     yield from _documents(part)
     if part.ran:
         yield from ("", "### What ran", *_tables(part.ran))
     for number, figure in enumerate(part.figures, 1):
-        yield from ("", f"### Figure {number}: {plain(figure.title)}", "", plain(figure.about))
+        yield from ("", f"### Figure {number}: {escaped(figure.title)}", "", escaped(figure.about))
         for note in figure.notes:
-            yield from ("", plain(note))
+            yield from ("", escaped(note))
         yield from _table(figure.table)
     yield from _tables(part.tables)
     if part.excluded:
@@ -148,7 +237,7 @@ def _component(part: content.ReportComponent) -> Iterator[str]:
 
 def _component_facts(part: content.ReportComponent) -> Iterator[tuple[str, str]]:
     status = part.status
-    yield "trial", plain(part.tag)
+    yield "trial", escaped(part.tag)
     yield "kind", status.kind.replace("_", " ")
     yield "state", status.state
     yield "nodes", f"{status.nodes:,}"
@@ -175,17 +264,17 @@ def _criteria(criteria: Sequence[Sequence[Result]]) -> Iterator[str]:
                 f"{name} {value if isinstance(value, str) else content.shown(value, 'number')}"
                 for name, value in sorted(one.numbers.items())
             )
-            yield from ("", f"Numbers of {plain(one.label)}: {plain(words)}.")
+            yield from ("", f"Numbers of {escaped(one.label)}: {escaped(words)}.")
 
 
 def _documents(one: content.ReportComponent | content.Other) -> Iterator[str]:
     if one.waivers:
         yield from ("", "### Waivers", "")
         for each in one.waivers:
-            what = plain(covered(each))
-            agreed = f"(waived by {plain(each.by)} on {plain(each.on)})"
+            what = escaped(covered(each))
+            agreed = f"(waived by {escaped(each.by)} on {escaped(each.on)})"
             unneeded = "; not needed" if each in one.unneeded else ""
-            yield f"- {what}: {plain(each.reason)} {agreed}{unneeded}"
+            yield f"- {what}: {escaped(each.reason)} {agreed}{unneeded}"
     if one.evidence:
         yield from ("", "### Evidence", "")
         titles = ["document", "clause", "about", "signed by", "on", "state", "SHA-256"]
@@ -227,14 +316,14 @@ def _grounds(report: content.Report) -> Iterator[str]:
 def _decision(report: content.Report) -> Iterator[str]:
     yield from ("", "## Decision and signatures", "")
     subject = (
-        f"On report {report.name} of {content.moment(report.made)} UTC, {plain(report.title)}."
+        f"On report {report.name} of {content.moment(report.made)} UTC, {escaped(report.title)}."
     )
     yield f"{subject} {content.sentence(report)}".strip()
     if report.rehearsed:
         yield from ("", "**It is of a rehearsal, and accepts nothing.**")
     elif report.decision:
         yield from ("", f"**Decision: {report.decision}.**", "")
-        yield from (f"{i}. {plain(each)}" for i, each in enumerate(report.reservations, 1))
+        yield from (f"{i}. {escaped(each)}" for i, each in enumerate(report.reservations, 1))
     else:
         yield from ("", "The machine is", "")
         decisions = ("accepted", "accepted with the reservations below", "rejected")
@@ -251,7 +340,7 @@ def _annexes(report: content.Report) -> Iterator[str]:
     if report.annexes:
         yield from ("", "## Annex: plan and scripts")
     for each in report.annexes:
-        yield from ("", f"### {plain(each.title)}", "")
+        yield from ("", f"### {escaped(each.title)}", "")
         yield from (f"    {plain_line(line.expandtabs())}" for line in each.text.splitlines())
 
 
@@ -264,14 +353,14 @@ def _tables(several: Iterable[Table]) -> Iterator[str]:
 
 
 def _table(one: Table) -> Iterator[str]:
-    yield from ("", f"**{plain(one.title)}** {plain(one.about)}".rstrip(), "")
+    yield from ("", f"**{escaped(one.title)}** {escaped(one.about)}".rstrip(), "")
     columns, cells = one.for_medium("browser")
     rows = [
         [content.shown(cell, column.kind) for cell, column in zip(row, columns, strict=True)]
         for row in cells
     ]
     right = [column.right for column in columns]
-    yield from _grid([plain(column.words) for column in columns], rows, right)
+    yield from _grid([escaped(column.words) for column in columns], rows, right)
     if one.left_out:
         yield from ("", f"{one.total:,} rows, of which the first {len(one.rows):,} are shown.")
 
@@ -282,7 +371,7 @@ def _grid(
     yield _row(titles)
     yield _row(("---:" if i < len(right) and right[i] else "---") for i in range(len(titles)))
     for row in rows:
-        yield _row(map(plain, row))
+        yield _row(map(escaped, row))
 
 
 def _row(cells: Iterable[str]) -> str:
