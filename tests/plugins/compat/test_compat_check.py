@@ -12,10 +12,19 @@ import pytest
 
 from seatrial.journal.events import CompatStarted, RunCreated, RunJudged
 from seatrial.model.codes import FAILED, PASS
-from tests.programs import Workplace
+from tests.programs import COMPILERS, Workplace
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.named_hosts import inside
 from tests.waiting import LONG_S
+
+
+@pytest.fixture
+def slurm_place(place: Workplace, cluster: SlurmCluster) -> Workplace:
+    """A place to work in whose machine is two nodes of the shared cluster; a check is compiled."""
+    place.slurm(cluster, toolchains=COMPILERS)
+    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n[001-002]")
+    place.machine.write_text(machine)
+    return place
 
 
 @contextmanager
@@ -41,9 +50,6 @@ def test_a_node_without_getent_is_named(slurm_place: Workplace, cluster: SlurmCl
     place = slurm_place
     getent = shutil.which("getent")
     assert getent
-    place.machine.write_text(
-        place.machine.read_text().replace(",".join(cluster.node_names), "n[001-002]")
-    )
     with hidden(cluster, "n002", getent):
         done = place.seatrial("compat", "check", "-m", str(place.machine), "--name", "t")
     assert done.code == 1, done.said
@@ -65,8 +71,7 @@ def test_the_other_mode_is_checked_too(slurm_place: Workplace, cluster: SlurmClu
     place = slurm_place
     xauth = shutil.which("xauth")
     assert xauth
-    machine = place.machine.read_text().replace(",".join(cluster.node_names), "n[001-002]")
-    place.machine.write_text(machine)
+    machine = place.machine.read_text()
     words = ("-m", str(place.machine), "--mode", "sshd", "--x11", "--name", "t")
     with hidden(cluster, "n002", xauth):
         done = place.seatrial("compat", "check", *words)
@@ -86,7 +91,7 @@ def test_a_mode_of_a_machine_without_a_file_is_refused(place: Workplace) -> None
 
 
 def test_a_folder_that_is_not_there_is_told(place: Workplace) -> None:
-    place.local(cores=2)
+    place.local(cores=2, toolchains=COMPILERS)
     words = ("-m", str(place.machine), "--scratch", "/nowhere", "--name", "t")
     done = place.seatrial("compat", "check", *words)
     assert done.code == 1, done.said
