@@ -290,7 +290,7 @@ def check(folder: Path, text: str = WHOLE, rules: str = OWN) -> Told:
     files(folder, own_yaml=rules)
     collected(folder, text)
     with (
-        patch("seatrial.plugins.facts.rule_commands.collect", _collected),
+        patch("seatrial.plugins.facts.rule_acts.facts_collect", _collected),
         patch("seatrial.plugins.facts.changed.Collection.changed_since", return_value=[]),
     ):
         return command(folder, *CHECK)
@@ -306,7 +306,7 @@ def _(folder: Path) -> Told:
     files(folder, own_yaml=OWN)
     collected(folder, WHOLE)
     next((folder / "trials").rglob("facts.txt")).unlink()
-    with patch("seatrial.plugins.facts.rule_commands.collect", _collected):
+    with patch("seatrial.plugins.facts.rule_acts.facts_collect", _collected):
         return command(folder, *CHECK)
 
 

@@ -15,7 +15,7 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.execute import detect
 from seatrial.execute.detect import DrainState
-from seatrial.plugins.facts import rule_commands
+from seatrial.plugins.facts import rule_acts
 from seatrial.results import notes as note_file
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster
@@ -138,7 +138,7 @@ def test_on_a_terminal_people_are_asked(agreed: bool, monkeypatch: pytest.Monkey
     monkeypatch.setattr(detect, "states", lambda: told)
     monkeypatch.setattr(detect, "drain", lambda nodes, reason: drained.append([*nodes]))
     monkeypatch.setattr(note_file, "write", lambda *about: SimpleNamespace(id="1"))
-    acts = rule_commands.NodeActs(Path("notes"), "m", "t")
+    acts = rule_acts.NodeActs(Path("notes"), "m", "t")
     reasons = {node: ["r"] for node in NODES}
     with nullcontext() if agreed else pytest.raises(UsageError, match="nothing was drained"):
         acts.drain(reasons, NODES, 0.05, yes=False)

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.judge.log_rules import RuleFile
 from seatrial.plugins.facts.node_facts import of_nodes
-from seatrial.plugins.facts.rule_commands import SILENT, against_return, to_drain
+from seatrial.plugins.facts.rule_acts import SILENT, against_return, to_drain
 from seatrial.plugins.facts.rules import judge, shipped_rules
 from tests.plugins.facts.test_judge_rules import Nodes, rule
 

@@ -13,11 +13,11 @@ import pytest
 from seatrial.errors import InvalidFiles
 from seatrial.model.node_set import unfold
 from seatrial.plugins.facts import routing
-from seatrial.plugins.facts.command import MachineFacts
+from seatrial.plugins.facts.acts import MachineFacts
 from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.facts.readers import facts_in
 from seatrial.plugins.facts.routing import RoutingPlan, Wanted
-from seatrial.plugins.facts.rule_commands import judged_with
+from seatrial.plugins.facts.rule_acts import judged_with
 from seatrial.plugins.facts.rules import RuleJudgement, load
 
 # As on Piz Daint: 12 routers for 20 OSS with 80 OSTs, 2 for the metadata servers, and 5 external

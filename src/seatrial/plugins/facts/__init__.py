@@ -12,25 +12,25 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "facts",
-            "seatrial.plugins.facts.command:command",
+            "seatrial.plugins.facts.commands:facts",
             "Collect the facts of nodes; show which nodes differ.",
             "Describe the machine",
         ),
         Command(
             "lint",
-            "seatrial.plugins.facts.rule_commands:lint",
+            "seatrial.plugins.facts.commands:lint",
             "Judge the facts of nodes by rules, each with its source.",
             "Describe the machine",
         ),
         Command(
             "check",
-            "seatrial.plugins.facts.rule_commands:check",
+            "seatrial.plugins.facts.commands:check",
             "Check nodes by rules; drain those with findings.",
             "Describe the machine",
         ),
         Command(
             "lnet",
-            "seatrial.plugins.facts.routing:command",
+            "seatrial.plugins.facts.commands:lnet",
             "Write the configuration of LNet from a routing plan.",
             "Describe the machine",
         ),

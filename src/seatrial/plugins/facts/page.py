@@ -10,8 +10,8 @@ from seatrial.errors import UsageError
 from seatrial.judge.log_rules import is_left_out
 from seatrial.model.node_set import fold
 from seatrial.plugins.facts import changed
+from seatrial.plugins.facts.acts import MachineFacts
 from seatrial.plugins.facts.changed import Collection
-from seatrial.plugins.facts.command import MachineFacts
 from seatrial.plugins.facts.drift import from_majority, with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
 from seatrial.results.fact_sources import told_lately

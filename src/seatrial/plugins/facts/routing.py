@@ -436,28 +436,8 @@ def _routes_of(facts: Mapping[str, str]) -> Iterator[tuple[tuple[str, str], str]
 # ---- seatrial lnet -------------------------------------------------------------------------------
 
 
-@click.group("lnet")
-def command() -> None:
-    """Write the configuration of LNet from a routing plan.
-
-    `seatrial lint --routing PLAN` checks whether nodes have it.
-    """
-
-
-@command.command("generate")
-@click.argument("plan", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for the files; default: they are printed.",
-)
 def generate(plan: Path, output: Path | None) -> int:
-    """Write files of modprobe.d for clients, routers and servers.
-
-    PLAN is a routing.yaml. In each group, servers are an LNet network of their own, which its
-    routers alone serve.
-    """
+    """Do ``seatrial lnet generate``; return the exit code."""
     try:
         files = plan_files(load(plan))
     except ValueError as error:

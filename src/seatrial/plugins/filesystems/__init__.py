@@ -16,7 +16,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "io",
-            "seatrial.plugins.filesystems.sweep_command:io",
+            "seatrial.plugins.filesystems.commands:io",
             "Find the best way to write and read a file system.",
             "Judge results",
         ),

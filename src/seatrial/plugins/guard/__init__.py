@@ -13,13 +13,13 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "guard",
-            "seatrial.plugins.guard.command:command",
+            "seatrial.plugins.guard.commands:guard",
             "Tell what programs are made for; refuse wrong ones.",
             "Describe the machine",
         ),
         Command(
             "quota",
-            "seatrial.plugins.guard.quota:command",
+            "seatrial.plugins.guard.commands:quota",
             "Let Slurm refuse jobs of users over a quota.",
             "Describe the machine",
         ),

@@ -16,7 +16,6 @@ from typing import Annotated, Literal, NamedTuple
 import click
 import msgspec
 
-from seatrial.cli.options import json_option, list_option, path_option
 from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
@@ -329,47 +328,14 @@ def _unwritable(folder: Path, error: OSError) -> UsageError:
 NEW_AT_ONCE, NEW_SHARE = 10, 0.2  # users who get limits at once without a question; of all users
 
 
-_rules_option = path_option(
-    "--rules",
-    "file",
-    "FILE",
-    "The quotas and the limits of a site.",
-    default=Path("submit.yaml"),
-    show_default=True,
-)
-
-
-_folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
-
-
-@click.group("quota")
-def command() -> None:
-    """Let Slurm refuse jobs of users who are over a quota.
-
-    `refresh` asks for quotas, by cron; slurmctld reads one small file a job.
-    """
-
-
-@command.command("write")
-@_folder
-def write(folder: Path) -> int:
-    """Write job_submit.lua for Slurm in DIR."""
+def quota_write(folder: Path) -> int:
+    """Do ``seatrial quota write``; return the exit code."""
     click.echo(write_filter(folder))
     return 0
 
 
-@command.command("refresh")
-@_folder
-@_rules_option
-@list_option("--user", "names", "NAME", "Only this user.")
-@click.option("-y", "--yes", is_flag=True, help="Limit however many users are new at once.")
 def refresh(folder: Path, file: Path, names: tuple[str, ...], yes: bool) -> int:
-    """Ask for the quotas of users, and write a file for each in DIR.
-
-    Exits 1 if one could not be asked for: the user's file stays, and no longer counts when it is
-    stale. So it does if more than a fifth of the users (and more than 10) would be limited that
-    were not before: their files are not written without --yes.
-    """
+    """Do ``seatrial quota refresh``; return the exit code."""
     rules = load(file)
     users = list(names) or asyncio.run(users_of(rules))
     uids = _uids(users, bool(names))
@@ -423,15 +389,8 @@ def _limits(rules: SubmitRules, users: list[str]) -> dict[str, list[SubmitLimit]
     return limits
 
 
-@command.command("explain")
-@click.argument("user")
-@_rules_option
-@json_option
 def explain(user: str, file: Path, as_json: bool) -> int:
-    """Show the quotas of USER, and which jobs are refused.
-
-    Quotas are asked for now. Exits 1 if some jobs are refused.
-    """
+    """Do ``seatrial quota explain``; return the exit code."""
     rules = load(file)
     quotas = asyncio.run(quotas_of(rules, user))
     limits = refused(rules, quotas)

@@ -10,7 +10,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "network",
-            "seatrial.plugins.network.command:command",
+            "seatrial.plugins.network.commands:network",
             "Judge an all-pairs matrix and the impact of congestion.",
             "Judge results",
         ),

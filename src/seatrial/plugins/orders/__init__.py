@@ -10,13 +10,13 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "pattern",
-            "seatrial.plugins.orders.pattern_command:command",
+            "seatrial.plugins.orders.commands:pattern",
             "Record which rank sends how much to which.",
             "Describe the machine",
         ),
         Command(
             "order",
-            "seatrial.plugins.orders.command:command",
+            "seatrial.plugins.orders.commands:order",
             "Write a rank order for an MPI library or Slurm.",
             "Describe the machine",
         ),

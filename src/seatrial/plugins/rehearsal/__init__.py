@@ -15,7 +15,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "rehearse",
-            f"{_HERE}.command:command",
+            f"{_HERE}.commands:rehearse",
             "Rehearse a plan in virtual time on a simulated machine.",
             "Accept a machine by a plan",
         ),

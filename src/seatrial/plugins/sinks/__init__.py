@@ -15,7 +15,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "sink",
-            "seatrial.plugins.sinks.command:command",
+            "seatrial.plugins.sinks.commands:sink",
             "Send a trial's events to InfluxDB, a webhook or a file.",
             "Keep and exchange data",
         ),

@@ -27,7 +27,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "syslog",
-            "seatrial.plugins.systemlogs.command:command",
+            "seatrial.plugins.systemlogs.commands:syslog",
             "Print lines of system logs in the window of a run.",
             "Judge results",
         )

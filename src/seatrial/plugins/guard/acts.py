@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import msgspec
 
-from seatrial.cli.options import json_option, path_option
 from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
@@ -26,27 +25,8 @@ UNDECIDED = 3  # exit code: nothing is refused, and some files could not be judg
 OWN = Path("guard.yaml")
 
 
-_rules_option = path_option(
-    "--rules", "file", "FILE", "The launch rules; default: guard.yaml, if it is here."
-)
-
-
-@click.group("guard")
-def command() -> None:
-    """Tell what programs are made for, and judge them by launch rules.
-
-    MPI and its version, OpenMP runtime, glibc, x86-64 level, RPATH, build id.
-    """
-
-
-@command.command("check")
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE..."
-)
-@_rules_option
-@json_option
 def check(files: tuple[Path, ...], file: Path | None, as_json: bool) -> int:
-    """Tell what each FILE is made for. Exits 1 if a rule refuses one."""
+    """Do ``seatrial guard check``; return the exit code."""
     rules = _rules(file)
     programs = list(_judged(rules, map(os.fspath, files)))
     for one in programs:
@@ -72,23 +52,8 @@ def _code(programs: Iterable[ProgramFacts], unjudged: list[str]) -> int:
     return UNDECIDED if unjudged else 0
 
 
-@command.command("scan")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@_rules_option
-@click.option(
-    "--jobs",
-    type=click.IntRange(1, 64),
-    default=2,
-    show_default=True,
-    help="Processes that read at a time.",
-)
-@json_option
 def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
-    """List the programs and libraries below DIR that use MPI.
-
-    Those that a rule refuses or warns of are listed, too. Links are not followed. Exits 1 if a rule
-    refuses one.
-    """
+    """Do ``seatrial guard scan``; return the exit code."""
     number = elves = 0
     shown: list[ProgramFacts] = []
     unread: list[str] = []
@@ -108,15 +73,8 @@ def scan(folder: Path, file: Path | None, jobs: int, as_json: bool) -> int:
     return _code(shown, unread)
 
 
-@command.command("write")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
-@_rules_option
 def write(folder: Path, file: Path | None) -> int:
-    """Write what a site installs in DIR, so that each launch is judged.
-
-    The guard with its rules, a cli_filter.lua for Slurm, launchers for PATH, a TaskProlog for a
-    second look, a folder for logs. After a change of the rules, write again.
-    """
+    """Do ``seatrial guard write``; return the exit code."""
     if file is None and not OWN.exists():
         raise UsageError(f"{OWN}: is not here; write the rules, or name their file with --rules")
     for path in program.write(folder, _rules(file)):
@@ -124,14 +82,8 @@ def write(folder: Path, file: Path | None) -> int:
     return 0
 
 
-@command.command("log")
-@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
-@json_option
 def log(folder: Path, as_json: bool) -> int:
-    """List the launches that were refused or warned of.
-
-    DIR is the folder of `seatrial guard write`. The last 200 are shown.
-    """
+    """Do ``seatrial guard log``; return the exit code."""
     entries = sorted(program.log_entries(folder), key=lambda entry: entry.time)
     if as_json:
         click.echo(to_json(msgspec.to_builtins(entries)), nl=False)

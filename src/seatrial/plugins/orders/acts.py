@@ -10,7 +10,6 @@ import click
 from msgspec import Struct
 
 from seatrial.cli import Folders
-from seatrial.cli.options import choice_option, complete, together
 from seatrial.cli.tables import TextTable
 from seatrial.errors import UsageError
 from seatrial.execute import detect
@@ -24,7 +23,7 @@ from seatrial.model.orders import GridOrder, MfdnKind, Order
 from seatrial.model.requirements import doubt_of_mapping, refused_mapping, reorders
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
-from seatrial.plugins.orders.pattern_command import GivenPattern, given_pattern, tell_faults
+from seatrial.plugins.orders.pattern_acts import GivenPattern, given_pattern, tell_faults
 from seatrial.plugins.orders.search import ScoredOrder, best_orders, missing_programs
 from seatrial.show.text import folded
 from seatrial.units import count, listed
@@ -53,110 +52,37 @@ def _refusals(function: Callable[..., int]) -> Callable[..., int]:
     return wrapper
 
 
-_MFDN_KINDS = ("DM", "CM", "BDM", "BCM")
-
-
-SCORE_KINDS = ("hop-bytes", "off-node", "link-load")
-
-
-_TARGETS = ("cray", "slurm", "openmpi", "mpich")
-
-
-@click.group("order")
-def command() -> None:
-    """Write a rank order: which rank runs in which slot of the nodes.
-
-    \b
-    seatrial order folded -n 64 -N 16 > MPICH_RANK_ORDER
-    seatrial order grid -R -g 8,8,4 -c 4,4,2 > MPICH_RANK_ORDER
-    seatrial order smp -n 64 -N 16 --for slurm --nodes n[1-4] > hosts
-
-    How the file is given to the library is said on stderr.
-    """
-
-
-def _for(about: str) -> Callable[..., Any]:
-    return choice_option("--for", "target", of=_TARGETS, help=about)
-
-
-def _written_for(*machine: str) -> Callable[..., Any]:
-    """Return the options of who reads an order; ``machine``: the names of that of the machine."""
-    return together(
-        _for(
-            "Who reads it: MPICH_RANK_ORDER of cray-mpich, a SLURM_HOSTFILE, a rankfile of Open "
-            "MPI, a host file of MPICH; all but cray need --nodes."
-        ),
-        click.option("--nodes", default="", help="Node set, in the order of the slots."),
-        click.option(
-            *machine,
-            help="Machine of that cray-mpich: `launcher` in its file tells what it refuses.",
-        ),
-    )
-
-
-_WRITTEN_FOR = _written_for("-m", "--machine")
-
-
-_PER_NODE = click.option(
-    "-N", "--per-node", type=int, required=True, help="Ranks of a node; the last may have fewer."
-)
-
-
-_RANKS = click.option("-n", "--ranks", type=int, required=True, help="Number of ranks.")
-
-
-_sized = together(_RANKS, _PER_NODE, _WRITTEN_FOR)
-
-
-@command.command("smp")
-@_sized
 @_refusals
 def smp(ranks: int, per_node: int, **reader: Any) -> int:
-    """Fill a node before the next."""
+    """Do ``seatrial order smp``; return the exit code."""
     sizes = orders.node_sizes(ranks, per_node)
     return _tell(orders.smp(sizes), sizes, **reader)
 
 
-@command.command("round-robin")
-@_sized
 @_refusals
 def round_robin(ranks: int, per_node: int, **reader: Any) -> int:
-    """Deal out ranks to the nodes in turn."""
+    """Do ``seatrial order round-robin``; return the exit code."""
     sizes = orders.node_sizes(ranks, per_node)
     return _tell(orders.round_robin(sizes), sizes, **reader)
 
 
-@command.command("folded")
-@_sized
 @_refusals
-def folded_command(ranks: int, per_node: int, **reader: Any) -> int:
-    """Deal out ranks to the nodes forth and back."""
+def order_folded(ranks: int, per_node: int, **reader: Any) -> int:
+    """Do ``seatrial order folded``; return the exit code."""
     sizes = orders.node_sizes(ranks, per_node)
     return _tell(orders.folded(sizes), sizes, **reader)
 
 
-@command.command("random")
-@_RANKS
-@_PER_NODE
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same order.")
-@_WRITTEN_FOR
 @_refusals
 def random_order(ranks: int, per_node: int, seed: int, **reader: Any) -> int:
-    """Shuffle the ranks."""
+    """Do ``seatrial order random``; return the exit code."""
     sizes = orders.node_sizes(ranks, per_node)
     return _tell(orders.shuffled(sizes, seed), sizes, **reader)
 
 
-@command.command("file")
-@click.argument("file", type=click.Path(path_type=Path))
-@_PER_NODE
-@_WRITTEN_FOR
 @_refusals
 def of_file(file: Path, per_node: int, **reader: Any) -> int:
-    """Check an order in a file, and write it.
-
-    FILE has the format of MPICH_RANK_ORDER: ranks, or spans such as 4-7, with commas or blanks.
-    """
+    """Do ``seatrial order file``; return the exit code."""
     try:
         order = orders.parsed(read_regular(file, _MAX_FILE_BYTES).decode(errors="replace"))
         sizes = orders.node_sizes(len(order), per_node)
@@ -167,34 +93,6 @@ def of_file(file: Path, per_node: int, **reader: Any) -> int:
     return _tell(order, sizes, **reader)
 
 
-@command.command("best")
-@click.argument("pattern", metavar="RUN|FILE|WORDS", shell_complete=complete("runs"))
-@click.option(
-    "-m",
-    "--machine",
-    help="Machine whose topology counts; without one all nodes are as far from each other.",
-)
-@click.option("--nodes", required=True, help="Node set, in the order of the slots.")
-@click.option(
-    "-N",
-    "--tasks-per-node",
-    "per_node",
-    type=int,
-    help="Ranks of a node; default: as many on each node as there can be evenly.",
-)
-@choice_option(
-    "--by",
-    of=SCORE_KINDS,
-    help="What has to be small: bytes times hops, bytes that leave their node, or bytes of the "
-    "busiest link.",
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.1),
-    help="Time for the whole search; default: 4 and one more for each 2,048 ranks.",
-)
-@_for("Who reads it.")
-@click.pass_obj
 @_refusals
 def best(
     folders: Folders,
@@ -207,19 +105,7 @@ def best(
     seconds: float | None,
     target: str,
 ) -> int:
-    """Write the order by which the least goes over the network.
-
-    RUN is a run that `seatrial pattern record` recorded, FILE a pattern: who sends how much to
-    whom. WORDS say a pattern that follows a rule:
-
-    \b
-    "halo 16x16x16"      a grid; with "open" not around its ends
-    "transpose 64x64"    all of a row, all of a column
-    "mfdn 63 BDM"        MFDn with 63 diagonals
-    "irregular 4096"     a made-up irregular mesh
-
-    stderr has the candidates and what they cost.
-    """
+    """Do ``seatrial order best``; return the exit code."""
     given = given_pattern(folders, pattern)
     tell_faults(given)
     result = search(given, machine, nodes, per_node, by, seconds or 0.0)
@@ -228,17 +114,6 @@ def best(
     return _tell(order, result.sizes, target=target, nodes=nodes, machine=machine)
 
 
-@command.command("mfdn")
-@click.argument("diagonals", type=int)
-@click.argument("kind", type=click.Choice(_MFDN_KINDS))
-@choice_option(
-    "--numbered",
-    of=_MFDN_KINDS,
-    default=None,
-    help="How the program numbers its ranks; default: DM, or BDM for BDM and BCM.",
-)
-@_PER_NODE
-@_WRITTEN_FOR
 @_refusals
 def mfdn(
     diagonals: int,
@@ -247,33 +122,12 @@ def mfdn(
     per_node: int,
     **reader: Any,
 ) -> int:
-    """Order the ranks of MFDn, which share a symmetric matrix.
-
-    DIAGONALS (n_d, odd) gives n_d (n_d + 1) / 2 ranks. KIND: DM along the diagonals of the
-    triangle, CM along its columns; BDM, BCM: the same of the balanced distribution.
-    """
+    """Do ``seatrial order mfdn``; return the exit code."""
     usual: MfdnKind = "BDM" if kind in ("BDM", "BCM") else "DM"
     order = orders.mfdn(diagonals, numbered or usual, kind)
     return _tell(order, orders.node_sizes(len(order), per_node), **reader)
 
 
-@command.command("grid")
-@click.option("-C", "major", flag_value="C", help="Ranks go up along the first dimension.")
-@click.option("-R", "major", flag_value="R", help="Ranks go up along the last dimension.")
-@click.option("-Z", "curve", flag_value="Z", help="Cells row after row (default).")
-@click.option("-P", "curve", flag_value="P", help="Rows of cells forth and back.")
-@click.option("-H", "curve", flag_value="H", help="Cells along Hilbert's curve.")
-@click.option("-g", "shape", required=True, help="Lengths of the grid, such as 8,8,4.")
-@click.option("-c", "cell", help="Lengths of a cell, such as 4,4,2; with -H 1 each if left out.")
-@click.option("-o", "along", help="Dimensions from 1 on, in which cells go up, such as 2,1,3.")
-@click.option("-m", "limit", type=int, default=0, help="Leave out ranks from this number on.")
-@click.option("-N", "--per-node", type=int, help="Ranks of a node; default: those of a cell.")
-@click.option("-n", "per_line", type=int, default=0, help="Ranks of a line; default: of a cell.")
-@click.option("-q", "quiet", is_flag=True, help="Write no comments.")
-@click.option("-s", "start", type=int, default=0, help="Number of the first rank.")
-@click.option("-T", "unknown", is_flag=True, hidden=True)
-@click.argument("position", required=False)
-@_written_for("--machine")  # -m is the limit of grid_order
 @_refusals
 def grid(
     major: orders.Major | None,
@@ -290,10 +144,7 @@ def grid(
     position: str | None,
     **reader: Any,
 ) -> int:
-    """Order the ranks of a grid by cells, as HPE's grid_order does.
-
-    Its -T and coordinates are refused: what they do is in no public text.
-    """
+    """Do ``seatrial order grid``; return the exit code."""
     if unknown or position:
         _refuse_unknown("-T" if unknown else f"{position!r}, coordinates as an argument,")
     if major is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from seatrial.cli import Folders, options
+from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable
 from seatrial.execute.plan.component_tests import Place, together
 from seatrial.plugins.rehearsal.report import (
@@ -30,32 +30,8 @@ from seatrial.results.utilisation import USES
 from seatrial.show.text import bars
 from seatrial.units import SECOND_NS, count, in_per_cent, show_number, show_seconds
 
-_PATH = click.Path(path_type=Path)
 
-
-@click.command("rehearse")
-@click.argument("plans", nargs=-1, required=True, metavar="PLAN...", type=_PATH)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all chance."
-)
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Rehearse with so many seeds, from --seed on: how likely is each criterion met?",
-)
-@click.option(
-    "--days",
-    type=options.FiniteRange(min=0, min_open=True, max=3650),
-    help="Duration of sustained components, instead of the plan's.",
-)
-@options.components_option
-@options.phases_option
-@click.option("--compare", is_flag=True, help="Several plans, side by side.")
-@options.text_option("--name", "TAG", "Tag of the trial that is written.")
-@options.json_option
-@click.pass_obj
-def command(
+def rehearse(
     folders: Folders,
     /,
     plans: tuple[Path, ...],
@@ -65,17 +41,7 @@ def command(
     as_json: bool,
     **chosen: Any,
 ) -> int:
-    """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
-
-    PLAN is a plan.yaml. Its trials are written to the folder of trials, marked as rehearsed, and
-    every command works on them. Nothing is built, and no job is run. Exit code 1: a criterion is
-    not met.
-
-    \b
-    seatrial rehearse plans/stability.yaml --days 2
-    seatrial rehearse plans/stability.yaml --seeds 100
-    seatrial rehearse --compare plans/stability.yaml plans/other.yaml
-    """
+    """Do ``seatrial rehearse``; return the exit code."""
     _check(plans, compare, name)
     reports = [
         rehearse_plan(

@@ -15,17 +15,6 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import (
-    SHARE,
-    choice_option,
-    json_option,
-    list_option,
-    machine_filter,
-    machine_option,
-    path_option,
-    text_option,
-    value_option,
-)
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
@@ -37,16 +26,16 @@ from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.nodes import COMPUTE, node_names
 from seatrial.plugins.facts import routing
-from seatrial.plugins.facts.command import (
+from seatrial.plugins.facts.acts import (
     UNDECIDED,
     MachineFacts,
-    collect,
     is_whole,
     source_of,
     tell_not_asked,
     tell_troubles,
     unfolded,
 )
+from seatrial.plugins.facts.commands import facts_collect
 from seatrial.plugins.facts.node_facts import FactTable
 from seatrial.plugins.facts.routing import RoutingPlan
 from seatrial.plugins.facts.rules import (
@@ -66,28 +55,6 @@ from seatrial.units import count
 MAX_FINDINGS = 100
 
 
-rules_option = list_option(
-    "--rules",
-    "files",
-    "FILE",
-    "Rules besides those that ship; default: rules/*.yaml.",
-    type=click.Path(path_type=Path),
-)
-
-
-routing_option = path_option(
-    "--routing", "plan", "FILE", "A routing plan that clients, routers and servers must follow."
-)
-
-
-@click.command("lint")
-@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@machine_filter
-@rules_option
-@routing_option
-@click.option("--list", "listed", is_flag=True, help="List the rules, with who says so.")
-@json_option
-@click.pass_obj
 def lint(
     folders: Folders,
     sources: tuple[str, ...],
@@ -97,11 +64,7 @@ def lint(
     listed: bool,
     as_json: bool,
 ) -> int:
-    """Judge the facts of nodes by rules: findings name nodes, sources and remedies.
-
-    SOURCE is a trial that collected facts, a file of facts, or a machine; default: the newest
-    trial. Several are judged together: clients and servers. Exits 1 if something was found.
-    """
+    """Do ``seatrial lint``; return the exit code."""
     rules = load_asked(files)
     if listed:
         _list(rules, as_json)
@@ -276,43 +239,7 @@ class NodeActs:
             raise
 
 
-@click.group("check")
-def check() -> None:
-    """Check the nodes of a machine by rules over their facts."""
-
-
-@check.command("nodes")
-@machine_option
-@rules_option
-@choice_option(
-    "--by", of=["job", "array", "ssh"], help="How nodes are asked, as for `facts collect`."
-)
-@text_option("--nodes", "SET", "Only these nodes.")
-@click.option(
-    "--drain",
-    is_flag=True,
-    help="Drain nodes that rules with `drain: true` accuse, and silent ones.",
-)
-@value_option(
-    "--most",
-    "SHARE",
-    "Nodes that --drain may drain without a question; default: 5% of the machine, at least one.",
-    type=SHARE,
-    default=0.05,
-)
-@click.option(
-    "-y",
-    "--yes",
-    is_flag=True,
-    help="Do not ask before more are drained; without it and without a terminal nothing is "
-    "drained.",
-)
-@click.option(
-    "--resume", is_flag=True, help="Ask the nodes that our note drained; return good ones."
-)
-@click.option("--name", "tag", help="Tag of the trial; default: date, time and `facts`.")
-@click.pass_context
-def nodes(
+def check_nodes(
     context: click.Context,
     /,
     machine: str | None,
@@ -324,13 +251,7 @@ def nodes(
     tag: str | None,
     **asked: Any,
 ) -> int:
-    """Ask the nodes for their facts and judge them by rules. Exits 1 if something was found.
-
-    With --drain, nodes get no more jobs that rules marked `drain: true` accuse, or that did not
-    answer; the note begins with `seatrial:`. Beyond 5 % of the machine (at least one node) it asks;
-    where nobody can be asked nothing is drained. Nodes that others drained stay as they are, and
-    are never returned. --resume asks drained nodes by ssh. Each act is noted: `seatrial note`.
-    """
+    """Do ``seatrial check nodes``; return the exit code."""
     folders: Folders = context.obj
     about = find_machine(machine).machine
     if (drain or resume) and about.scheduler != "slurm":
@@ -341,7 +262,7 @@ def nodes(
     drained = _drained(about, wanted) if resume else {}
     collections: list[str] = []
     if not drained or _first(asked, wanted):
-        if code := context.invoke(collect, machine=machine, tag=tag, patience=60, **asked):
+        if code := context.invoke(facts_collect, machine=machine, tag=tag, patience=60, **asked):
             return int(code)
         collections = [tag]
     silent = _ask_drained(context, machine, tag, drained, collections)
@@ -413,7 +334,7 @@ def _ask_drained(
         return []
     trial = f"{tag}-drained" if collections else tag
     code = context.invoke(
-        collect, machine=machine, tag=trial, patience=60, by="ssh", nodes=fold(left)
+        facts_collect, machine=machine, tag=trial, patience=60, by="ssh", nodes=fold(left)
     )
     if code:
         return left

@@ -20,9 +20,8 @@ from typing import Any, get_args
 import click
 from msgspec import Struct
 
-from seatrial.cli import Folders, options
+from seatrial.cli import Folders
 from seatrial.cli.commands.run import run as run_suite
-from seatrial.cli.options import format_option, quiet_option, selection_options
 from seatrial.cli.query_common import opened
 from seatrial.cli.tables import TextTable, labelled
 from seatrial.errors import UsageError
@@ -49,22 +48,6 @@ _MAX_NODES = 8
 _MAX_RANKS_SHOWN = 40
 
 
-@click.group("pattern")
-def command() -> None:
-    """Record who sends how much to whom in an MPI program, and show it.
-
-    \b
-    seatrial pattern record suites/halo -m frost
-    seatrial pattern show RUN
-    seatrial order best RUN -m frost --nodes n[001-128] > best.order
-    """
-
-
-@command.command("record")
-@selection_options
-@click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
-@quiet_option
-@click.pass_context
 def record(
     context: click.Context,
     /,
@@ -73,12 +56,7 @@ def record(
     quiet: bool,
     **selection: Any,
 ) -> int:
-    """Run a suite and record which rank sends how much to which.
-
-    A library between program and MPI is built with each test by the toolchain's mpicc, and loaded
-    into what $LAUNCH starts. Each run keeps its pattern, pattern.txt in its directory.
-    `run.pattern: true` in a test.yaml records every run of the test.
-    """
+    """Do ``seatrial pattern record``; return the exit code."""
     folders: Folders = context.obj
     if any(char.isspace() or char == ":" for char in str(folders.trials.resolve())):
         raise UsageError(
@@ -94,18 +72,8 @@ def record(
     return code
 
 
-@command.command("show")
-@click.argument("source", metavar="RUN|FILE", shell_complete=options.complete("runs"))
-@click.option(
-    "--top", type=click.IntRange(0, 10_000), default=10, show_default=True, help="Pairs shown."
-)
-@format_option("text", "json")
-@click.pass_obj
 def show(folders: Folders, source: str, top: int, form: str) -> int:
-    """Show a pattern: totals, pairs, share off node, calls by size.
-
-    RUN is a recorded run's id or a unique beginning of it; FILE a pattern file.
-    """
+    """Do ``seatrial pattern show``; return the exit code."""
     given = given_pattern(folders, source)
     summary = summary_of(given.pattern, top)
     if form == "json":

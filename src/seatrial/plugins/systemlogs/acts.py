@@ -28,25 +28,8 @@ from seatrial.show.text import show_clock
 from seatrial.units import SECOND_NS, count
 
 
-@click.command("syslog")
-@click.argument("what", metavar="RUN|TRIAL")
-@click.option("--all", "every", is_flag=True, help="Also lines that match no rule.")
-@click.option(
-    "--unread",
-    is_flag=True,
-    help="Read the logs of the runs of TRIAL that were not read, and record what they had.",
-)
-@click.pass_obj
-def command(folders: Folders, what: str, every: bool, unread: bool) -> int:
-    """Print the lines of system logs in the window of RUN that match rules.
-
-    The logs are read as they are now, with your permissions: Seatrial keeps no line, only counts
-    (`seatrial logs`). What cannot be read is told, and the exit code is 1.
-
-    \b
-    seatrial syslog zwjmbm27
-    seatrial syslog --unread nightly    what a driver that was killed left
-    """
+def syslog(folders: Folders, what: str, every: bool, unread: bool) -> int:
+    """Do ``seatrial syslog``; return the exit code."""
     with opened(folders) as store:
         if unread:
             return _read_unread(folders, store, what)

@@ -15,14 +15,6 @@ from msgspec.structs import replace
 
 from seatrial.cli import Folders
 from seatrial.cli.commands.run import run as run_suite
-from seatrial.cli.options import (
-    choice_option,
-    json_option,
-    list_option,
-    machine_filter,
-    machine_option,
-    text_option,
-)
 from seatrial.cli.query_common import opened, tell
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import InvalidFiles, SeatrialError, UsageError
@@ -52,33 +44,6 @@ MAX_NAME = 60  # characters of hosts in the name of a case
 # ``seatrial facts collect``: a trial that asks every node of a machine for its facts.
 
 
-@click.command("collect")
-@machine_option
-@choice_option(
-    "--by",
-    of=["job", "array", "ssh"],
-    help="One job on all nodes; a job for each node; or ssh from here to the hosts of roles.",
-)
-@text_option("--nodes", "SET", "Only these nodes, or with ssh hosts.")
-@click.option("--role", "roles", multiple=True, help="With --by ssh: only hosts of this role.")
-@list_option(
-    "--read",
-    "given",
-    "SET=FILE",
-    "Facts of nodes from a file that others collected: modprobe.d, `lnetctl export`, "
-    "`lctl get_param`, `sysctl -a`, or facts.",
-)
-@click.option("--package", "packages", multiple=True, help="Tell the version of this package.")
-@click.option(
-    "--patience",
-    type=click.IntRange(1, 3600),
-    default=60,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time that nodes have to answer.",
-)
-@click.option("--name", "tag", help="Tag of the trial; default: date, time and `facts`.")
-@click.pass_context
 def collect(
     context: click.Context,
     machine: str | None,
@@ -90,15 +55,7 @@ def collect(
     patience: int,
     tag: str | None,
 ) -> int:
-    """Ask every node for its facts. It is a trial; no root is needed.
-
-    Nodes that are down are left out, and a node that does not answer is named.
-
-    \b
-    seatrial facts collect -m frost                  one job on all nodes
-    seatrial facts collect -m frost --by ssh         routers, servers, login nodes
-    seatrial facts collect -m frost --read 'r[1-14]=lnetctl.yaml'
-    """
+    """Do ``seatrial facts collect``; return the exit code."""
     about = find_machine(machine).machine
     chosen: str | None
     settings = [f"patience={patience}"]
@@ -134,10 +91,8 @@ def collect(
     return code
 
 
-@click.command("suite")
-@click.argument("folder", type=click.Path(path_type=Path))
 def write_suite(folder: Path) -> int:
-    """Write the tests that collect facts to FOLDER, for plans and suites."""
+    """Do ``seatrial facts suite``; return the exit code."""
     if folder.exists():
         raise UsageError(f"{folder}: is there already; name another folder")
     _copy_suite(folder)
@@ -305,29 +260,6 @@ class MachineFacts(NamedTuple):
         return nodes_besides(self.description, known) if self.description else []
 
 
-@click.group("facts")
-def command() -> None:
-    """Collect the facts of nodes, and show which nodes differ.
-
-    Facts are kernel, firmware, mounts, limits, modules, packages, huge pages, PCIe, errors of
-    memory, networks. `seatrial lint` judges them by rules.
-    """
-
-
-command.add_command(collect)
-command.add_command(write_suite)
-
-
-@command.command("diff")
-@click.argument("source", default="")
-@click.argument("other", default="")
-@machine_filter
-@click.option("--majority", is_flag=True, help="Compare nodes with each other, whatever OTHER is.")
-@list_option("--facts", "patterns", "PATTERN", "Only these facts.")
-@list_option("--waive", "PATTERN", "Facts that may differ, such as 'module.*'.")
-@list_option("--within", "PATTERN=SHARE", "Numbers that may differ by a share: memory.*=2%.")
-@json_option
-@click.pass_obj
 def diff(
     folders: Folders,
     source: str,
@@ -339,18 +271,7 @@ def diff(
     within: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Show which nodes differ.
-
-    SOURCE and OTHER are trials that collected facts, files of facts, or machines (their newest
-    trial). Of SOURCE alone (default: the newest trial), nodes are compared with most of their role.
-    With OTHER of the same machine: what changed since. With OTHER of another machine: where usual
-    values differ. Exits 1 if something differs.
-
-    \b
-    seatrial facts diff                       nodes that differ from most
-    seatrial facts diff before after          what changed between two trials
-    seatrial facts diff testsystem frost      a test system against production
-    """
+    """Do ``seatrial facts diff``; return the exit code."""
     limits = drift.parsed_limits(map(_share, within), waive)
     with opened(folders) as store:
         first = source_of(store, [source] if source else [], machine)
@@ -390,19 +311,8 @@ def _show_difference(
     return _show(rows, first, as_json, columns, whole, told)
 
 
-@command.command("rates")
-@click.argument("source", default="")
-@click.argument("other", default="")
-@machine_filter
-@json_option
-@click.pass_obj
 def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool) -> int:
-    """Show which counters of errors rose between two collections.
-
-    SOURCE and OTHER are trials that collected facts, or files of facts, the earlier one first;
-    default: the newest trial and the one before. Counters are those of memory errors (EDAC),
-    machine checks and InfiniBand.
-    """
+    """Do ``seatrial facts rates``; return the exit code."""
     with opened(folders) as store:
         after = source_of(store, [other] if other else [], machine)
         earlier = source_of(store, [source]) if source else _before(store, after.machine)
@@ -421,14 +331,8 @@ def rates(folders: Folders, source: str, other: str, machine: str, as_json: bool
     return 0
 
 
-@command.command("history")
-@click.argument("key", metavar="FACT")
-@machine_filter
-@text_option("--nodes", "SET", "Only these nodes.")
-@json_option
-@click.pass_obj
 def history(folders: Folders, key: str, machine: str, nodes: str, as_json: bool) -> int:
-    """Show when nodes got another value of a fact, such as node.kernel."""
+    """Do ``seatrial facts history``; return the exit code."""
     with opened(folders) as store:
         newest = changed.newest(store, machine)
         collections = changed.collected(store, machine)

@@ -10,7 +10,6 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import json_option, text_option
 from seatrial.cli.query_common import opened, trial_or_file
 from seatrial.cli.tables import TextTable, print_first
 from seatrial.errors import UsageError
@@ -50,24 +49,10 @@ class _Source(NamedTuple):
     figures: Sequence[MetricValue] = ()
 
 
-@click.command("network")
-@click.argument("source", metavar="TRIAL|FILE")
-@click.option(
-    "-m", "--machine", help="Machine whose groups of nodes are used; default: the trial's."
-)
-@text_option("--run", "run_id", "RUN", "Only this run of the trial.")
-@click.option("--ranks", is_flag=True, help="Judge ranks, not nodes, where a node has several.")
-@json_option
-@click.pass_obj
-def command(
+def network(
     folders: Folders, source: str, machine: str | None, run_id: str, ranks: bool, as_json: bool
 ) -> int:
-    """Judge an all-pairs matrix: slow senders, receivers and links, and who cannot talk, by node
-    and by level of the network.
-
-    Of TRIAL: the latest run of each case of the probes `pairs` and `congestion`, of mpiGraph or
-    GPCNeT. FILE: an output of mpiGraph or GPCNeT, a `pairs.matrix`, or an output of `congestion`.
-    """
+    """Do ``seatrial network``; return the exit code."""
     site: Machine | None = None
     if Path(source).is_file():
         sources = [_of_file(Path(source))]
