@@ -21,6 +21,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import pluggy
@@ -562,8 +563,10 @@ class _Manager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         return super().parse_hookimpl_opts(plugin, name) if name.startswith(HOOK) else None
 
-    def parse_hookspec_opts(self, module: object, name: str) -> pluggy.HookspecOpts | None:
-        return super().parse_hookspec_opts(module, name) if name.startswith(HOOK) else None
+    def parse_hookspec_opts(
+        self, module_or_class: ModuleType | type, name: str
+    ) -> pluggy.HookspecOpts | None:
+        return super().parse_hookspec_opts(module_or_class, name) if name.startswith(HOOK) else None
 
 
 @functools.cache
