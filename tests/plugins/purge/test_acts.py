@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from seatrial.errors import JournalError, SeatrialError, UsageError
 from seatrial.files import names_in
 from seatrial.journal.journal import Journal
-from seatrial.plugins.purge import act, files_program, in_python
+from seatrial.plugins.purge import act, files_program
 from seatrial.plugins.purge.act import History, Wish
 from seatrial.plugins.purge.files_program import Walk, open_root
 from seatrial.plugins.purge.plan_file import open_plan
@@ -362,7 +362,7 @@ def test_a_quota_error_is_an_error_of_that_file(
 
     plan = scratch.plan("q", aside="14d")
     with monkeypatch.context() as patch:
-        patch.setattr(in_python, "rename_without_replacing", refused)
+        patch.setattr(files_program, "rename_without_replacing", refused)
         assert scratch.do(plan).counts == {"e": 1}
     assert scratch.left() == {os.fsencode(scratch.root / "ann/b")}
 

@@ -20,8 +20,7 @@ from seatrial.files import names_in, opened_folder
 from seatrial.journal.journal import Journal
 from seatrial.plugins.purge import act
 from seatrial.plugins.purge.act import History, Wish
-from seatrial.plugins.purge.files_program import Walk, _ProgramHands, hands, open_root
-from seatrial.plugins.purge.in_python import Deed
+from seatrial.plugins.purge.files_program import Deed, Walk, _ProgramHands, hands, open_root
 from seatrial.plugins.purge.plan_file import open_plan
 from tests.plugins.purge.scratch import Scratch
 from tests.plugins.purge.test_acts import WAYS, use

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from seatrial.journal.events import ScriptStarted
 from seatrial.model.codes import FAILED, PASS
 from seatrial.model.node_set import fold
-from seatrial.plugins.usage.evidence import FEW_OF_KIND, NodeSpans, kinds_of, levels_of
 from seatrial.plugins.usage.jobs import Jobs, UserJob
+from seatrial.plugins.usage.suspects import FEW_OF_KIND, NodeSpans, kinds_of, levels_of
 from tests.plugins.usage.kept import keep
 from tests.programs import Done, Workplace, until
 from tests.results.store.trials import TrialMaker, a_case

@@ -1,26 +1,343 @@
 """``seatrial import``: tests of other harnesses become a suite, their results become trials."""
 
-from collections.abc import Sequence, Sized
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence, Sized
 from pathlib import Path
+from typing import Any
 
 import click
 
+from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import list_option, text_option, together
+from seatrial.cli.options import Parsed, list_option, text_option, together, value_option
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
 from seatrial.files import replace_file
 from seatrial.hooks import load, provided
-from seatrial.plugins.importers import results_command
 from seatrial.plugins.importers.oth_job_script import read_list, read_machine
-from seatrial.plugins.importers.results import ImportNote, by_text
-from seatrial.plugins.importers.results_command import (
-    NOTES_FILE,
-    NOTES_SHOWN,
-    reasons_of,
-    show_notes,
-    write_notes,
+from seatrial.plugins.importers.results import (
+    ImportedResults,
+    ImportedRun,
+    ImportNote,
+    ImportSource,
+    MadeTrial,
+    by_text,
+    make_trial,
+    note_on,
 )
-from seatrial.units import count
+from seatrial.plugins.importers.table_results import Columns, read_csv
+from seatrial.units import SECOND_NS, count
+
+MAX_METRICS_SHOWN = 6
+NOTES_FILE = "import.md"
+NOTES_SHOWN = 10
+PLACES_SHOWN = 2
+NOT_ALL = 3  # exit code: a trial was made, and something could not be brought
+LATEST_AHEAD_S = 86_400  # a time in a zone that is not known may be a day ahead
+
+Grouped = Sequence[tuple[str, Sequence[ImportNote]]]
+
+
+def _trial_options(machine: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what every import of results takes, with the option of their machine."""
+    return together(
+        click.argument("path", metavar="PATH", type=click.Path(path_type=Path, exists=True)),
+        click.option(
+            "-o", "--output", "tag", required=True, metavar="TRIAL", help="Tag of the new trial."
+        ),
+        machine,
+        text_option("--by", "WHO", "Who brings them in; default: you."),
+        click.pass_obj,
+    )
+
+
+_MACHINE = ("-m", "--machine", "NAME", "Machine that the results are of.")
+trial_options = _trial_options(text_option(*_MACHINE))
+# of tables, which do not name their machine
+_table_options = _trial_options(value_option(*_MACHINE, required=True))
+# which is better of metrics: no other tool tells it of all
+direction_options = together(
+    list_option("--higher", "METRIC", "Higher is better of it."),
+    list_option("--lower", "METRIC", "Lower is better of it."),
+)
+
+
+@click.command("oth-results")
+@text_option(
+    "--tag",
+    "log_tag",
+    "PATTERN",
+    "Only runs with such a tag in the system log (RGT_SYSTEM_LOG_TAG).",
+)
+@trial_options
+def import_oth_results(
+    folders: Folders, path: Path, tag: str, machine: str, by: str, log_tag: str
+) -> int:
+    """Import results of the OLCF Test Harness as a trial.
+
+    Its tests are brought in by `seatrial import oth`.
+
+    PATH is a folder with applications, at any depth: of each test, Status and Run_Archive are read,
+    and nothing is changed. What other imported trials have already is left out, so the command can
+    be repeated. What could not be read is listed, with its file, in import.md of the trial.
+
+    \b
+    seatrial import oth-results applications -o oth-2021
+    seatrial history elapsed --machine frontier
+    """
+    from seatrial.plugins.importers.oth_results import read_results
+
+    results = read_results(path, machine, log_tag)
+    return make(folders, "OLCF Test Harness", path, tag, by, results)
+
+
+def _with_directions(given: dict[str, Any]) -> dict[str, Any]:
+    """Return options, with the ``directions`` of metrics in place of --higher and --lower."""
+    higher, lower = given.pop("higher"), given.pop("lower")
+    directions = dict.fromkeys(higher, "higher") | dict.fromkeys(lower, "lower")
+    return {**given, "directions": directions}
+
+
+@click.command("reframe")
+@direction_options
+@trial_options
+def import_reframe(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
+    """Import logs and reports of ReFrame as a trial.
+
+    Its tests are brought in by `seatrial import reframe-tests`.
+
+    PATH is a performance log (*.log of 3.x or 4.x), a report (*.json), or a folder with these at
+    any depth. What ReFrame expected becomes references. Of several systems, --machine chooses one;
+    where there is one, it gives that another name.
+
+    \b
+    seatrial import reframe perflogs -o reframe-2021
+    seatrial history triad --trial reframe-2021
+    """
+    from seatrial.plugins.importers.reframe.results import read_results
+
+    results = read_results(path, **_with_directions(given))
+    return make(folders, "ReFrame", path, tag, by, results)
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return the column and the unit of COLUMN=UNIT."""
+    name, _, unit = text.partition("=")
+    return name.strip(), unit.strip()
+
+
+def _column(name: str, about: str) -> Callable[..., Any]:
+    return text_option(f"--{name}", "COLUMN", about)
+
+
+def _figure(about: str) -> Callable[..., Any]:
+    return list_option("--figure", "figures", "COLUMN[=UNIT]", about, type=Parsed(_named))
+
+
+_PARAMETER = list_option("--parameter", "parameters", "COLUMN", "Parameter of the case.")
+
+
+def _columns(given: dict[str, Any]) -> Columns:
+    """Return the columns that options name, with the directions of metrics."""
+    return Columns(**_with_directions({**given, "figures": dict(given["figures"])}))
+
+
+@click.command("csv")
+@_column("case", "Column of the case: TEST, or TEST{NAME=VALUE,...}@TOOLCHAIN.")
+@text_option("--test", "NAME", "Test of all rows, without --case.")
+@_PARAMETER
+@_column("metric", "Column of the metric's name.")
+@_column("value", "Column of its figure.")
+@_column("unit", "Column of its unit.")
+@_column("better", "Column that says which is better: higher, lower or none.")
+@_figure("Column of figures of its own.")
+@direction_options
+@_column("time", "Column of the time, such as 2026-11-20 14:03, or seconds since 1970.")
+@_column("node", "Column of the nodes.")
+@_column("nodes", "Column of the number of nodes.")
+@_column("tasks", "Column of the number of tasks.")
+@_column("threads", "Column of the threads of each task.")
+@_column("status", "Column of the verdict, such as passed or failed.")
+@_column("id", "Column that tells runs with the same time apart.")
+@_table_options
+def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import a table of results of any tool as a trial.
+
+    PATH is a CSV file (or with tabs, semicolons or bars); its first line names the columns. A
+    column that is named case (or test), metric, value, unit, better, time, node, nodes, tasks,
+    threads, status or id needs no option. Rows of a case with the same time are one run. A row is a
+    figure, or with --figure a run.
+
+    \b
+    seatrial import csv old.csv -o old -m frost --case benchmark --time date
+    seatrial import csv old.csv -o old -m frost --test stream --figure triad=MB/s
+    """
+    results = read_csv(path, _columns(given))
+    return make(folders, "CSV", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("jube")
+@text_option("--test", "NAME", "Test; default: the benchmark's name.")
+@_PARAMETER
+@_figure("Column of figures.")
+@direction_options
+@_table_options
+def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
+    """Import result tables of JUBE as a trial.
+
+    PATH is a table (result/*.dat), a run of a benchmark, or a folder with these. Columns that are
+    parameters of the benchmark make the case, other columns of numbers are figures; options say
+    otherwise. The time is that of the start of the benchmark.
+
+    \b
+    jube result bench_run --id 0
+    seatrial import jube bench_run -o jube -m frost --higher bw
+    """
+    from seatrial.plugins.importers.jube import read_results
+
+    results = read_results(path, _columns(given))
+    return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
+
+
+@click.command("pavilion")
+@direction_options
+@trial_options
+def import_pavilion(folders: Folders, path: Path, tag: str, by: str, **given: Any) -> int:
+    """Import results of Pavilion2 as a trial.
+
+    PATH is a results.json of a test run, the log of all results (results.log), or a folder with
+    these, such as working_dir. The numbers that a test's results have are figures, with the unit
+    1. Of several systems, --machine chooses one; where there is one, it gives that another name.
+
+    \b
+    seatrial import pavilion working_dir -o pavilion --higher avg_speed
+    """
+    from seatrial.plugins.importers.pavilion import read_results
+
+    results = read_results(path, **_with_directions(given))
+    return make(folders, "Pavilion2", path, tag, by, results)
+
+
+def make(
+    folders: Folders, tool: str, path: Path, tag: str, by: str, results: ImportedResults
+) -> int:
+    """Make a trial of what a reader found, and tell people what is in it."""
+    results = _without_future(results)
+    if not results.runs:
+        reasons = reasons_of(by_text(results.notes))
+        raise UsageError(f"{path}: no result of {tool} could be imported{reasons}")
+    if not results.machine:
+        raise UsageError(f"{path}: does not name the machine; give it with --machine NAME")
+    source = ImportSource(tool, path, results.machine, by.strip() or account())
+    made = make_trial(folders.trials, tag, source, results)
+    outcome = _show_results(made, results.machine)
+    notes = [*results.notes, *made.notes]
+    grouped = by_text(notes)
+    show_notes(grouped)
+    file = write_notes(made.folder.path, path, outcome, grouped)
+    if notes:
+        click.echo(f"all notes are in {file}")
+    metric = _show_figures(made.runs)
+    click.echo(f"next   {folders.command('history', metric, '--trial', made.folder.tag)}")
+    return NOT_ALL if any(note.lost for note in notes) else 0
+
+
+def _show_results(made: MadeTrial, machine: str) -> str:
+    """Print and return how many results became the trial; print how many other trials have
+    already."""
+    verdicts = Counter(run.code == 0 for run in made.runs)
+    tests = {run.test for run in made.runs}
+    of_what = f"{count(len(made.runs), 'result')} of {count(len(tests), 'test')} on {machine}"
+    outcome = f"{of_what}, {verdicts[True]:,} passed, {verdicts[False]:,} did not"
+    click.echo(f"{made.folder.tag}: {outcome}")
+    for other, number in made.known.items():
+        click.echo(f"      {count(number, 'result')} left out, as {other} has them")
+    return outcome
+
+
+def _show_figures(runs: Sequence[ImportedRun]) -> str:
+    """Print the most frequent metrics, and return the first of them."""
+    metrics = Counter(figure.name for run in runs for figure in run.figures)
+    names = [name for name, _ in metrics.most_common(MAX_METRICS_SHOWN)]
+    if not names:
+        return "elapsed"
+    click.echo(f"figures: {', '.join(names)}{', ...' if len(metrics) > len(names) else ''}")
+    return names[0]
+
+
+def _without_future(results: ImportedResults) -> ImportedResults:
+    """Return the results without those of a time to come, each with a note: they would be the
+    latest for ever."""
+    latest = time.time_ns() + LATEST_AHEAD_S * SECOND_NS
+    text = "its time is in the future: left out"
+    notes = [note_on(run, text) for run in results.runs if run.time > latest]
+    runs = [run for run in results.runs if run.time <= latest]
+    return results._replace(runs=runs, notes=[*results.notes, *notes])
+
+
+# ---- what an import did not carry over ----------------------------------------------------
+
+
+def reasons_of(grouped: Grouped) -> str:
+    """Return the first reasons why nothing was imported, a line each with its first place."""
+    lines = []
+    for text, notes in grouped[:NOTES_SHOWN]:
+        others = f" (and {count(len(notes) - 1, 'other place')})" if len(notes) > 1 else ""
+        lines.append(f"\n{notes[0].place}: {text}{others}")
+    if len(grouped) > NOTES_SHOWN:
+        lines.append(f"\nand {count(len(grouped) - NOTES_SHOWN, 'other reason')}")
+    return "".join(lines)
+
+
+def show_notes(grouped: Grouped) -> None:
+    """Print the first notes, each with its first places."""
+    for text, places in grouped[:NOTES_SHOWN]:
+        click.echo(f"note: {text}")
+        for note in places[:PLACES_SHOWN]:
+            click.echo(f"      {note.place}")
+        if len(places) > PLACES_SHOWN:
+            click.echo(f"      and {count(len(places) - PLACES_SHOWN, 'other place')}")
+    if len(grouped) > NOTES_SHOWN:
+        click.echo(f"and {count(len(grouped) - NOTES_SHOWN, 'other note')}")
+
+
+def write_notes(folder: Path, path: Path, outcome: str, grouped: Grouped) -> Path:
+    """Write ``outcome`` and all notes on the import of ``path`` to a folder: a table of reasons,
+    then the places of each. Return the file."""
+    root = path.absolute()
+    lines = [f"# Imported from {root}\n\n{outcome}.\n\n"]
+    if grouped:
+        lines.append("| reason | not carried over | places |\n| --- | --- | --- |\n")
+    for text, notes in grouped:
+        lost = "yes" if notes[0].lost else "no, a remark"
+        lines.append(f"| {_cell(text)} | {lost} | {len(notes)} |\n")
+    for text, notes in grouped:
+        lines.append(f"\n## {plain_line(text)}\n\n")
+        lines += [f"- {_place_below(note, root)}\n" for note in notes]
+    file = folder / NOTES_FILE
+    replace_file(file, "".join(lines).encode(), follow=True)
+    return file
+
+
+def _cell(text: str) -> str:
+    return plain_line(text).replace("|", "\\|")
+
+
+def _place_below(note: ImportNote, root: Path) -> str:
+    """Return the place of a note, relative to the folder that was imported."""
+    path = note.path.absolute()
+    is_below = path != root and path.is_relative_to(root)
+    return plain_line(note._replace(path=path.relative_to(root) if is_below else path).place)
+
+
+COMMANDS = (import_oth_results, import_csv, import_jube, import_pavilion, import_reframe)
+
+
+# ---- command -------------------------------------------------------------------------------------
+#
+# ``seatrial import``: tests of other harnesses become a suite, their results become trials.
+
 
 _PATH = click.Path(path_type=Path)
 # what every import of tests takes
@@ -41,7 +358,7 @@ def command() -> None:
     """Bring in what another harness has: its tests become a suite, its results trials."""
 
 
-for _own in results_command.COMMANDS:
+for _own in COMMANDS:
     command.add_command(_own)
 for _importer in provided("seatrial_importers"):
     command.add_command(load(_importer.command))

@@ -63,8 +63,8 @@ COMMANDS = (
     _SubCommand(
         "whatif", f"{_HERE}.whatif_command:command", "Tell how waits would change, by a replay."
     ),
-    _SubCommand("keep", f"{_HERE}.removal:keep", "Remove the jobs whose time is over."),
-    _SubCommand("forget", f"{_HERE}.removal:forget", "Remove the jobs of a user for good."),
+    _SubCommand("keep", f"{_HERE}.privacy:keep", "Remove the jobs whose time is over."),
+    _SubCommand("forget", f"{_HERE}.privacy:forget", "Remove the jobs of a user for good."),
 )
 """``seatrial usage``: its sub-commands, in the order of the help."""
 

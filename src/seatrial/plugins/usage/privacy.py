@@ -1,4 +1,4 @@
-"""Names of users: what stands for them, and which of them were forgotten.
+"""Names of users, and jobs that are taken out of the archive and the store.
 
     trials/.usage/key         # of the hashes; made once, mode 0600
     trials/.usage/audit       # who took out what and when, as JSON lines; users as keyed hashes
@@ -14,18 +14,37 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import click
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.account import account
+from seatrial.cli import Folders
+from seatrial.cli.options import Parsed, text_option, value_option
+from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
+from seatrial.escaping import plain_line
 from seatrial.files import make_folder, open_descriptor, open_regular, open_to_write, read_regular
-from seatrial.plugins.usage.archive import FOLDER, PRIVATE_FILE, PRIVATE_FOLDER, Archive
-from seatrial.plugins.usage.jobs import WORDS, UserJob
+from seatrial.plugins.usage.archive import (
+    FOLDER,
+    PRIVATE_FILE,
+    PRIVATE_FOLDER,
+    Archive,
+    Damaged,
+    Reject,
+    Segment,
+    archives,
+    changing,
+)
+from seatrial.plugins.usage.gaps import minute
+from seatrial.plugins.usage.jobs import UNFINISHED, WORDS, UserJob
+from seatrial.plugins.usage.settings import name_of_machine, settings_of
+from seatrial.units import SECOND_NS, count, seconds
 
 KEY_BYTES = 32
 SHORTEST_PART = 3  # letters of a name that is looked for within other words
@@ -186,3 +205,242 @@ class Audit:
             )
         hidden = {f"u{digest[:12]}" for digest in digests}
         return lambda user: user in hidden or pseudonyms.of(user) in hidden
+
+
+# ---- removal -------------------------------------------------------------------------------------
+#
+# ``seatrial usage keep`` and ``forget``: jobs are taken out of the archive and the store.
+#
+# Segments that hold some are written anew without them. What was taken out, when and by whom stays
+# in the archive's file ``audit``, with hashes in the place of names.
+
+
+NOT_ALL = 3  # exit code: something could not be searched
+
+Keeps = Callable[[Segment, UserJob], bool]
+KeepsRow = Callable[[Segment, Reject], bool]
+
+
+class Found(NamedTuple):
+    """What is to be taken out."""
+
+    #: Segments from which jobs or rows are taken: archives and names.
+    segments: list[tuple[Archive, str]]
+    #: Jobs, each once, and their core-seconds.
+    jobs: int
+    core_s: int
+    #: Segments that could not be searched.
+    faults: list[str]
+
+    @property
+    def words(self) -> str:
+        machines = ", ".join(dict.fromkeys(archive.machine for archive, _ in self.segments))
+        hours = f"{self.core_s / 3600:,.0f} core-hours"
+        files = count(len(self.segments), "file")
+        return f"{count(self.jobs, 'job')} ({hours}) of {machines}, in {files}"
+
+
+def find(
+    machines: Sequence[Archive], keeps: Keeps, keeps_row: KeepsRow, needles: Sequence[bytes] = ()
+) -> Found:
+    """Return what is to be taken out of archives. ``needles``: each line of a job that is not kept
+    has one of them; none: any line may be one."""
+    segments, faults = list[tuple[Archive, str]](), list[str]()
+    core_s: dict[int, int] = {}  # by the hash of an attempt
+    for archive in machines:
+        for name in archive.names():
+            try:
+                about = archive.header(name)
+                some = False
+                for job in _candidates(archive, name, needles):
+                    if not keeps(about, job):
+                        some = True
+                        key = (archive.machine, job.job, job.submitted, job.attempt)
+                        core_s[hash(key)] = _core_seconds(job, about.asked // SECOND_NS)
+                rows = sum(not keeps_row(about, row) for row in archive.rejects(name))
+            except Damaged as error:
+                faults.append(str(error))
+                continue
+            if some or rows:
+                segments.append((archive, name))
+    return Found(segments, len(core_s), sum(core_s.values()), faults)
+
+
+def _candidates(archive: Archive, name: str, needles: Sequence[bytes]) -> Iterator[UserJob]:
+    """Yield the jobs of a segment whose line has one of the needles."""
+    decode = msgspec.json.Decoder(UserJob).decode
+    for lines in archive.lines(name):
+        for line in lines:
+            if not needles or any(needle in line for needle in needles):
+                yield decode(line)
+
+
+def _core_seconds(job: UserJob, asked: int) -> int:
+    """Return what a job used; of one that runs, until its record was asked for."""
+    ended = asked if job.state in UNFINISHED else job.ended
+    if job.started is None or ended is None:
+        return 0
+    return max(ended - job.started - job.suspended_s, 0) * job.cores
+
+
+def take_out(folders: Folders, found: Found, keeps: Keeps, keeps_row: KeepsRow) -> None:
+    """Write the segments anew without what is not kept, and bring the store up to date."""
+    for archive, name in found.segments:
+        about = archive.header(name)
+
+        def keeps_job(job: UserJob, about: Segment = about) -> bool:
+            return keeps(about, job)
+
+        def keeps_reject(row: Reject, about: Segment = about) -> bool:
+            return keeps_row(about, row)
+
+        archive.rewrite(name, keeps_job, keeps_reject)
+    with opened(folders):
+        pass
+
+
+def _told(found: Found) -> int:
+    """Tell what could not be searched. Returns the exit code."""
+    for fault in found.faults:
+        tell(f"{fault}; it could not be searched: restore or remove it, and ask again")
+    return NOT_ALL if found.faults else 0
+
+
+_yes = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+# ---- seatrial usage forget -----------------------------------------------------------------------
+
+
+@click.command("forget")
+@click.argument("user")
+@text_option("-m", "--machine", "NAME", "Only jobs of this machine; default: of all.")
+@click.option("--again", is_flag=True, help="Let imports bring in jobs of USER again.")
+@_yes
+@click.pass_obj
+def forget(folders: Folders, user: str, machine: str, again: bool, yes: bool) -> int:
+    """Remove the jobs of a user, and leave them out of imports.
+
+    The jobs go from the archive, from its files of rejected rows, and from the store. Sums of
+    answers become smaller. The audit keeps who removed how many, and a keyed hash of the user, by
+    which imports know whom to leave out; it keeps no name. Jobs that were imported with --anonymous
+    are found by the name, too. Copies elsewhere, such as reports and the batch system's own
+    records, are not touched.
+
+    \b
+    seatrial usage forget ann
+    """
+    name = name_of_machine(machine) if machine else ""
+    with changing(folders.trials):
+        pseudonyms, audit = Pseudonyms(folders.trials), Audit(folders.trials)
+        digest = pseudonyms.digest(user)
+        if again:
+            audit.add("remember", machine=name, user=digest)
+            click.echo("imports bring in these jobs again from now on")
+            return 0
+        keeps, keeps_row = _without(user, pseudonyms.of(user))
+        needles = [msgspec.json.encode(each) for each in (user, pseudonyms.of(user))]
+        found = find(_archives(folders.trials, name), keeps, keeps_row, needles)
+        code = _told(found)
+        what = found.words if found.segments else "no job is there"
+        click.echo(plain_line(f"{user}: {what}"))
+        click.echo("They are removed for good, and imports leave them out from now on.")
+        if not yes:
+            click.confirm("Remove them?", abort=True)
+        audit.add("forget", machine=name, user=digest, jobs=found.jobs, core_s=found.core_s)
+        take_out(folders, found, keeps, keeps_row)
+    click.echo(f"removed: {count(found.jobs, 'job')}; kept in {audit.file}, without the name")
+    return code
+
+
+def _without(user: str, hidden: str) -> tuple[Keeps, KeepsRow]:
+    """Return what keeps jobs and rejected rows of all but a user."""
+    names = (user, hidden)
+
+    def keeps(_: Segment, job: UserJob) -> bool:
+        return job.user not in names
+
+    def keeps_row(_: Segment, reject: Reject) -> bool:
+        return user not in reject.row and user not in reject.reason
+
+    return keeps, keeps_row
+
+
+# ---- seatrial usage keep -------------------------------------------------------------------------
+
+
+@click.command("keep")
+@text_option("-m", "--machine", "NAME", "Machine, by name or file; default: all with jobs.")
+@value_option(
+    "--for",
+    "span",
+    "TIME",
+    "Keep jobs for so long after their end, such as 730d; default: `usage: {keep: ...}` of the "
+    "machine file.",
+    type=Parsed(seconds),
+)
+@_yes
+@click.pass_obj
+def keep(folders: Folders, machine: str, span: float | None, yes: bool) -> int:
+    """Remove the jobs whose time is over.
+
+    The machine file says how long jobs are kept (`usage: {keep: 730d}`); imports leave older ones
+    out. This removes from the archive and the store those that have become older since. What of the
+    time was imported is still known: it becomes no gap.
+
+    \b
+    seatrial usage keep -m hopper --yes          for cron
+    """
+    code = 0
+    with changing(folders.trials):
+        for archive in _archives(folders.trials, name_of_machine(machine) if machine else ""):
+            kept_s = span if span is not None else _kept_seconds(machine or archive.machine)
+            if kept_s is None:
+                if machine:
+                    raise UsageError(
+                        f"{machine}: no time is said; write `usage: {{keep: 730d}}` in its file, "
+                        "or --for 730d"
+                    )
+                continue
+            code = max(code, _keep(folders, archive, int(time.time() - kept_s), yes))
+    return code
+
+
+def _kept_seconds(machine: str) -> float | None:
+    kept = settings_of(machine).keep
+    return kept.seconds if kept else None
+
+
+def _keep(folders: Folders, archive: Archive, before: int, yes: bool) -> int:
+    """Remove the jobs of a machine that ended before a time (s). Returns the exit code."""
+
+    def keeps(about: Segment, job: UserJob) -> bool:
+        return (about.asked // SECOND_NS if job.ended is None else job.ended) >= before
+
+    def keeps_row(about: Segment, _: Reject) -> bool:
+        return about.until >= before
+
+    found = find([archive], keeps, keeps_row)
+    code = _told(found)
+    until = f"ended before {minute(before)}"
+    if not found.segments:
+        click.echo(f"{archive.machine}: no job {until}")
+        return code
+    click.echo(f"{found.words}: they {until}")
+    if not yes:
+        click.confirm("Remove them?", abort=True)
+    audit = Audit(folders.trials)
+    audit.add("keep", machine=archive.machine, before=before, jobs=found.jobs, core_s=found.core_s)
+    take_out(folders, found, keeps, keeps_row)
+    click.echo(f"removed: {count(found.jobs, 'job')}")
+    return code
+
+
+def _archives(trials: Path, machine: str) -> list[Archive]:
+    """Return the archives of a machine, or of all. Raises UsageError if there are none."""
+    found = [each for each in archives(trials) if machine in ("", each.machine)]
+    for archive in found:
+        archive.tidy()
+    if not any(archive.names() for archive in found):
+        raise UsageError(f"{machine or trials}: no jobs were imported; nothing was done")
+    return found

@@ -29,7 +29,7 @@ from seatrial.model.node_set import fold
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
 from seatrial.plugins.usage.jobs import JobState, UserJob
-from seatrial.plugins.usage.sources.log_lines import (
+from seatrial.plugins.usage.sources.files import (
     COMPRESSED,
     LATEST,
     Position,

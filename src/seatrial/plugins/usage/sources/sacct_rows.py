@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.archive import Rejects
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob
-from seatrial.plugins.usage.sources.log_lines import LATEST, whole
+from seatrial.plugins.usage.sources.files import LATEST, whole
 
 STATES: dict[str, JobState] = {
     "BOOT_FAIL": "node_fail",  # its nodes did not boot
