@@ -11,8 +11,7 @@ from typing import Any
 
 from bench.measuring import SEATRIAL, Row, median_of, scratch, timed
 from seatrial.execute.creation import create
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.journal.events import (
     Event,
     MetricRecorded,
@@ -27,7 +26,7 @@ from seatrial.journal.events import (
 from seatrial.journal.journal import Journal
 from seatrial.model.codes import PASS
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.test import Case, RunSpec, Test
+from seatrial.model.test import Case, RunSpec, Test, TrialOptions
 
 SHAPES = ((2_000, 5), (500, 20), (100, 100))
 SLOWER = 0.05

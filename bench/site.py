@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.execute.creation import create
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     Event,
@@ -34,7 +32,7 @@ from seatrial.journal.events import (
 )
 from seatrial.model.codes import CODES, PASS
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.test import Case, RunSpec, Test
+from seatrial.model.test import Case, RunSpec, Test, TrialOptions
 from seatrial.units import SECOND_NS
 
 RUNS = 111_000  # of a trial

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from tools.docs_reference import reference_pages
 
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.prepare import prepare_trial, require_cases
 from seatrial.judge import references
 from seatrial.judge.formats import formats
 from seatrial.model.kinds import criterion_kinds
 from seatrial.model.machine_file import load_machine
+from seatrial.model.test import TrialOptions
 from seatrial.show.web.routes import pages
 
 ROOT = Path(__file__).parents[1]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import UsageError
+from seatrial.execute.backends import JobEnd, Started, Submission
 from seatrial.execute.batch.scheduler_client import ENDED
 from seatrial.execute.environment import inherited
 from seatrial.execute.local import LocalBackend
-from seatrial.execute.protocol import JobEnd, Started, Submission
 from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from seatrial.model.test import Case
 

@@ -21,7 +21,6 @@ from seatrial import cli
 from seatrial.execute.creation import create, suite_record
 from seatrial.execute.driver import Driver
 from seatrial.execute.ledger import Observer
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import new_tag, prepare_trial
 from seatrial.journal.events import (
     AlertRaised,
@@ -33,6 +32,7 @@ from seatrial.journal.events import (
     ScriptStarted,
     TrialEnded,
 )
+from seatrial.model.test import TrialOptions
 from tests.gates import wait_for
 from tests.journals import without_checksums
 from tests.programs import COMPILERS, Workplace, until

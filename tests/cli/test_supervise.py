@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.execute import heartbeat
+from seatrial.execute import alerts as alarm
 from seatrial.execute.requests import INTERRUPTED
 from seatrial.journal.events import (
     PolicyChanged,
@@ -41,7 +41,7 @@ from tests.waiting import until
 
 CONSTANTS: dict[str, Any] = {
     "execute.requests.LOOK_SECONDS": 0.05,
-    "execute.heartbeat.BEAT_SECONDS": 0.1,
+    "execute.alerts.BEAT_SECONDS": 0.1,
     "execute.alerts.LEAST_LIMIT_SECONDS": 0.1,
     "cli.supervise.FIRST_PAUSE_SECONDS": 0.2,
 }
@@ -119,7 +119,7 @@ def test_a_plan_that_is_being_edited_keeps_no_driver_from_coming_back(place: Wor
 
 def test_a_defect_ends_a_driver_that_is_started_again(place: Workplace) -> None:
     plan(place, "1h")
-    place.constants["execute.heartbeat.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
+    place.constants["execute.alerts.BEAT_SECONDS"] = "no number"  # type: ignore[assignment]
     with supervised(place) as supervisor:
         supervisor.until(lambda: len(told(place)) == 2, "two restarts")
         supervisor.send(signal.SIGTERM)
@@ -274,7 +274,7 @@ def test_a_silence_by_our_clock_alone_is_looked_at_again(
         driving.until(place.ran_more(0), "a run")
         driving.kill()
     behind = 3500.0
-    monkeypatch.setattr(heartbeat, "file_clock", lambda folder: time.time() - behind)
+    monkeypatch.setattr(alarm, "file_clock", lambda folder: time.time() - behind)
     os.utime(place.trial(TAG).heartbeat, (time.time() - 3600,) * 2)
     looked_at: dict[str, Any] = {}
     look_at_drivers(place.folder / "trials", 600.0, looked_at)

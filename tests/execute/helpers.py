@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from seatrial.execute.backends import Backend
 from seatrial.execute.directory import JobEvents, job_events, prepare
 from seatrial.execute.launchers import shared_host_files, write_host_files
-from seatrial.execute.protocol import Backend
 from seatrial.execute.script import ScriptWriter
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.model.build import BuildKeys

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute.bundles import (
+from seatrial.execute.backends import (
     PROGRESS,
     BundleLine,
+    Job,
     bundle_list,
     bundle_script,
     read_progress,
 )
-from seatrial.execute.protocol import Job
 
 
 @pytest.mark.parametrize(

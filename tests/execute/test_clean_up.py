@@ -124,9 +124,9 @@ def test_files_go_after_the_verdict_is_on_the_disk(
     from seatrial.execute import kept_files as keep
     from seatrial.execute.creation import create, suite_record
     from seatrial.execute.driver import Driver
-    from seatrial.execute.options import TrialOptions
     from seatrial.execute.prepare import prepare_trial
     from seatrial.execute.trial_folder import TrialFolder
+    from seatrial.model.test import TrialOptions
 
     place.test("good", WRITES, keep="failed")
     asked = TrialOptions(suites=[str(place.suite)])
@@ -145,7 +145,7 @@ def test_files_go_after_the_verdict_is_on_the_disk(
         real_remove(*given)
 
     monkeypatch.setattr(Journal, "sync", sync)
-    monkeypatch.setattr("seatrial.execute.clean_up.remove", remove)
+    monkeypatch.setattr("seatrial.execute.jobs.remove", remove)
     asyncio.run(Driver(folder).drive())
     at = order.index("remove")
     assert at and order[at - 1] in ("sync output_remove", "sync trial_end")

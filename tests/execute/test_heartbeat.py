@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from seatrial.execute import heartbeat
+from seatrial.execute import alerts
 from seatrial.execute.driver import Driver
 from seatrial.execute.ledger import Observer
 from seatrial.execute.requests import Stop
@@ -56,12 +56,12 @@ def test_the_clock_of_the_file_server_tells_how_long_a_driver_is_silent(
     folder = place.trial("t")
     asyncio.run(_started(Driver(folder)))
     real = time.time
-    monkeypatch.setattr("seatrial.execute.heartbeat.time.time", lambda: real() + ahead)
+    monkeypatch.setattr("seatrial.execute.alerts.time.time", lambda: real() + ahead)
     folder.heartbeat.touch()
     record = folder.record()
-    assert heartbeat.silence(folder, record, 60) is None
+    assert alerts.silence(folder, record, 60) is None
     os.utime(folder.heartbeat, (real() - 100,) * 2)
-    silent = heartbeat.silence(folder, record, 60)
+    silent = alerts.silence(folder, record, 60)
     assert silent is not None and 99 < silent.seconds < 160
     assert not list(folder.path.glob(".clock*"))
 

@@ -11,13 +11,12 @@ import pytest
 import yaml
 
 from seatrial.execute import builds
+from seatrial.execute.backends import Job, JobEnd, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.execute.building import JobBuilds
 from seatrial.execute.builds import BuildResult
 from seatrial.execute.creation import create, suite_record
 from seatrial.execute.driver import Driver
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
-from seatrial.execute.protocol import Job, JobEnd, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import NodeExcluded
 from seatrial.model.build import BuildKeys
@@ -25,7 +24,7 @@ from seatrial.model.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Co
 from seatrial.model.file_model import Duration
 from seatrial.model.machine import Machine, NodeGroup, Toolchain
 from seatrial.model.schedulers import BatchTime, Slurm
-from seatrial.model.test import Build, Case, JobOptions, RunSpec, Test
+from seatrial.model.test import Build, Case, JobOptions, RunSpec, Test, TrialOptions
 from tests.programs import Workplace
 
 MACHINE = Machine(

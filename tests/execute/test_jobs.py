@@ -15,12 +15,12 @@ import pytest
 
 from seatrial.errors import TrialError
 from seatrial.execute import creation
+from seatrial.execute.backends import Job, Submission
 from seatrial.execute.directory import prepare
 from seatrial.execute.driver import Driver
 from seatrial.execute.local import LocalBackend
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.plan_trials import begin
-from seatrial.execute.protocol import Job, Submission
 from seatrial.journal.events import RunSubmitted
 from tests.execute.plans import (
     TAG,

@@ -7,10 +7,9 @@ from msgspec.structs import replace
 
 from seatrial.execute import plan_trials, requests
 from seatrial.execute.ledger import record
-from seatrial.execute.plan.checklist import Ticks, items_of
+from seatrial.execute.plan.component import Ticks, items_of
 from seatrial.execute.plan.prepare import prepare_plan
-from seatrial.execute.record_faults import fault_of
-from seatrial.execute.requests import Request
+from seatrial.execute.requests import Request, fault_of
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import (
     EvidenceGiven,

@@ -18,12 +18,12 @@ from seatrial.decide.conductor import Launch
 from seatrial.errors import TrialError
 from seatrial.execute import driver as driver_module
 from seatrial.execute import run_collector
+from seatrial.execute.backends import Job, JobEnd, Queued, Started, Submission, Trouble, Update
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.driver import Driver
 from seatrial.execute.environment import ENVIRONMENT
 from seatrial.execute.plan.prepare import prepare_plan
 from seatrial.execute.plan_trials import begin
-from seatrial.execute.protocol import Job, JobEnd, Queued, Started, Submission, Trouble, Update
 from seatrial.execute.requests import TWICE
 from seatrial.execute.run_collector import Collected
 from seatrial.execute.runs import RunUnderWay

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute.shell import MAX_OUTPUT_BYTES, CommandResult, Shell
+from seatrial.execute.beside_loop import MAX_OUTPUT_BYTES, CommandResult, Shell
 from tests.programs import LONG_S
 from tests.waiting import until_true
 
@@ -62,7 +62,7 @@ def test_output_is_bounded_and_need_be_no_text() -> None:
 def test_one_that_hangs_is_killed_with_all_that_it_started(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seatrial.execute.shell.GRACE_SECONDS", LONG_S)
+    monkeypatch.setattr("seatrial.execute.beside_loop.GRACE_SECONDS", LONG_S)
     began = time.monotonic()
     assert said(command, 0.2).failure == "it did not end in 200 ms"
     assert time.monotonic() - began < LONG_S, "nothing is left to be waited for"
@@ -87,8 +87,8 @@ def test_one_that_cannot_be_killed_is_not_started_again(
         await asyncio.wait_for(shell._stuck.wait(), LONG_S)
 
     async def use() -> list[str]:
-        monkeypatch.setattr("seatrial.execute.shell.kill_group", lambda group: None)
-        monkeypatch.setattr("seatrial.execute.shell.GRACE_SECONDS", 0.1)
+        monkeypatch.setattr("seatrial.execute.beside_loop.kill_group", lambda group: None)
+        monkeypatch.setattr("seatrial.execute.beside_loop.GRACE_SECONDS", 0.1)
         first = (await shell.run()).failure
         second = (await shell.run()).failure
         await come_out()

@@ -16,11 +16,10 @@ import pytest
 from seatrial.errors import InvalidFiles, TrialError, UsageError
 from seatrial.execute import creation
 from seatrial.execute.creation import create, suite_record
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record, checksum_of, references_of
+from seatrial.execute.trial_folder import Record, TrialFolder, checksum_of, references_of
 from seatrial.judge.references import Reference, References, loads
+from seatrial.model.test import TrialOptions
 from tests.programs import Workplace
 
 # As version 0.1 wrote it, on one line each where that is shorter: the text of the references is in
@@ -136,7 +135,7 @@ def test_new_trials_hold_references_as_json(tmp_path: Path) -> None:
 def test_references_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = written(tmp_path, RECORD_0_1)
     first = references_of(record)
-    monkeypatch.delattr("seatrial.execute.trial_record.loads")
+    monkeypatch.delattr("seatrial.execute.trial_folder.loads")
     assert references_of(record) is first
 
 

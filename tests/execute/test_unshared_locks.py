@@ -76,7 +76,7 @@ def test_a_second_driver_is_refused_while_the_first_gives_signs_of_life(
 
 
 def test_a_driver_leaves_the_trial_to_another_that_took_it(place: Workplace, gate: Path) -> None:
-    place.constants = {"execute.heartbeat.BEAT_SECONDS": 0.2}
+    place.constants = {"execute.alerts.BEAT_SECONDS": 0.2}
     with place.start_run("--name", "t") as first:
         first.until(lambda: place.count(JobStarted) == 4, "the runs")
         with place.start("resume", "t", "--host-is-gone") as second:

@@ -7,11 +7,10 @@ import pytest
 
 from seatrial.decide.in_flight import requests_of
 from seatrial.decide.watchdogs import Due, Watchdogs, dues_of
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.policy import Entry, Policy, WatchLimits
-from seatrial.model.test import Case
+from seatrial.model.test import Case, TrialOptions
 from seatrial.results.status import accounts_of, status_of
 
 HOUR_NS = 3600 * 10**9

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.model import build as build_key
 from seatrial.model.failures import KnownFailure, LogRule
 from seatrial.model.machine import Launcher, SlurmOverride, Toolchain

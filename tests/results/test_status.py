@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.cli.status_table import print_json, print_status
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.journal.events import (
     AlertRaised,
     GaugeRead,
@@ -25,6 +24,7 @@ from seatrial.model.codes import FAILED
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.plan import Component, Criterion
 from seatrial.model.policy import Entry, ThrottleRule, Window
+from seatrial.model.test import TrialOptions
 from seatrial.results.status import Status, status
 from seatrial.show.text import BLOCKS, PLAIN
 

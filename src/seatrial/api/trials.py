@@ -17,16 +17,15 @@ from typing import Any
 
 from seatrial.errors import UsageError
 from seatrial.execute import creation
+from seatrial.execute.backends import Backend
 from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import suite_record
 from seatrial.execute.detect import find_machine
 from seatrial.execute.driver import Driver
 from seatrial.execute.ledger import Observer
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.load import load_plan as read_plan
 from seatrial.execute.prepare import new_tag, prepare_trial, require_cases
-from seatrial.execute.protocol import Backend
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.trial_folder import TrialFolder, find
 from seatrial.journal.events import Event
@@ -40,7 +39,7 @@ from seatrial.model.expand import expand as expand_cases
 from seatrial.model.machine import Machine
 from seatrial.model.plan import Plan
 from seatrial.model.suite import Suite, load
-from seatrial.model.test import Case, CaseSelection, Test
+from seatrial.model.test import Case, CaseSelection, Test, TrialOptions
 
 Place = str | os.PathLike[str]
 

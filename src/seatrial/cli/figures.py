@@ -7,7 +7,7 @@ import click
 from seatrial.account import account
 from seatrial.cli import Folders
 from seatrial.escaping import plain_line
-from seatrial.execute.same_settings import import_figures
+from seatrial.execute.figures_file import import_figures
 from seatrial.units import count
 
 

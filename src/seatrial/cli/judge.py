@@ -23,8 +23,7 @@ from seatrial.execute.second_judgement import (
     judge_again,
     record_judgements,
 )
-from seatrial.execute.trial_folder import TrialFolder, find, references_by_now
-from seatrial.execute.trial_record import Record, checksum_of
+from seatrial.execute.trial_folder import Record, TrialFolder, checksum_of, find, references_by_now
 from seatrial.hooks import load, provided
 from seatrial.journal.events import RunReviewed
 from seatrial.journal.run_life import RecordedRun, RunState

@@ -19,13 +19,14 @@ from seatrial.cli.run_driver import answer_late, drive, drive_together
 from seatrial.cli.supervise import supervise
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute import plan_trials
+from seatrial.execute.alerts import write_next
 from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import require_consent
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.plan import prepare
-from seatrial.execute.plan.component_tests import place_of, together
+from seatrial.execute.plan.component import place_of, together
 from seatrial.execute.plan.prepare import PreparedComponent, prepare_plan
-from seatrial.execute.plan_trials import PlanTrial, write_next
+from seatrial.execute.plan_trials import PlanTrial
 from seatrial.execute.prepare import MAX_TOLD, left_out_of
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.trial_folder import TrialFolder

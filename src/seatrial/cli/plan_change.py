@@ -25,7 +25,7 @@ from seatrial.execute.plan.load import load_plan
 from seatrial.execute.plan.prepare import PreparedComponent
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.execute.requests import Request
-from seatrial.execute.trial_record import known_by
+from seatrial.execute.trial_folder import known_by
 from seatrial.model.documents import Faults
 from seatrial.model.policy import Policy
 

@@ -15,8 +15,8 @@ from seatrial.cli import Folders, as_typed, run_driver, status_table
 from seatrial.cli.options import parsed_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.escaping import shell_word
-from seatrial.execute.alerts import alarm_limit, alarms
-from seatrial.execute.plan_trials import PlanTrial, elsewhere, made, plan_name, to_begin, write_next
+from seatrial.execute.alerts import alarm_limit, alarms, to_begin, write_next
+from seatrial.execute.plan_trials import PlanTrial, elsewhere, made, plan_name
 from seatrial.execute.requests import HEAVY, Request, RequestKind
 from seatrial.journal.events import HEAVY_TESTS
 from seatrial.model.node_set import fold, unfold

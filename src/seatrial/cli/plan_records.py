@@ -20,7 +20,7 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute import plan_trials
 from seatrial.execute.ledger import record
-from seatrial.execute.plan.checklist import ItemState, ItemStatus, Ticks, id_of, items_of, result_of
+from seatrial.execute.plan.component import ItemState, ItemStatus, Ticks, id_of, items_of, result_of
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan, prepare_plan
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.execute.trial_folder import TrialFolder

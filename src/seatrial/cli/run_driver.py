@@ -24,6 +24,7 @@ from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, SeatrialError, UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import requests
+from seatrial.execute.beside_loop import Shell
 from seatrial.execute.driver import Driver
 from seatrial.execute.ledger import Observer
 from seatrial.execute.requests import (
@@ -35,7 +36,6 @@ from seatrial.execute.requests import (
     Request,
     Stop,
 )
-from seatrial.execute.shell import Shell
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import opened_folder, origin_of, touch
 from seatrial.hooks import load, provided

@@ -15,8 +15,7 @@ from seatrial.errors import TrialError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import kept_files
 from seatrial.execute.toolchains import PACKAGES, read_compiler_facts, versions_of
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.judge.derived import Whole
 from seatrial.judge.file_use import OPEN_FILES, OpensCheck, compare
 from seatrial.judge.promises import COLUMN, Promised, Promises, beside, share_cell, told

@@ -13,11 +13,10 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain
 from seatrial.execute.geometry import NoGeometry, TaskGeometry, geometry_of, rank_order_of
 from seatrial.execute.launchers import launch_line
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, notes_of, prepare_trial, require_cases
 from seatrial.model.run_settings import described
 from seatrial.model.suite import copy_suites
-from seatrial.model.test import Case
+from seatrial.model.test import Case, TrialOptions
 from seatrial.show.text import folded
 from seatrial.units import count
 

@@ -14,8 +14,7 @@ from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import create
 from seatrial.execute.detect import require_chosen
 from seatrial.execute.prepare import MAX_TOLD, left_out_of, new_tag
-from seatrial.execute.trial_folder import find
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, find
 from seatrial.execute.tuning import PreparedTuning, prepare_tuning
 from seatrial.execute.tuning_odds import rehearse_sweep, rehearse_tuning
 from seatrial.results.tuned import Tuned, tuned

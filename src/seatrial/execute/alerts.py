@@ -1,4 +1,4 @@
-"""Alerts that no driver can raise, as it is dead: the dead man's alarm, and that of a supervisor.
+"""Alerts of a trial: those of its driver, and those that no driver can raise, as it is dead.
 
     for told in alarms([folder], limit=600): print(told.text)
 
@@ -10,29 +10,30 @@ begins. The command that a record names is run only where the record is the user
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError
+from seatrial.execute.backends import Disturbed, Doubled, Trouble, Unfollowed
 from seatrial.execute.background import Tasks
-from seatrial.execute.heartbeat import last_beat, silence
-from seatrial.execute.ledger import Observer, header_of
-from seatrial.execute.plan_trials import next_of, not_begun
-from seatrial.execute.protocol import Disturbed, Doubled, Trouble, Unfollowed
-from seatrial.execute.shell import Shell
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
-from seatrial.files import open_folder, read_regular, remove_file, replace_file
+from seatrial.execute.beside_loop import Shell
+from seatrial.execute.ledger import Observer, header_of, life_of
+from seatrial.execute.trial_folder import Record, TrialFolder
+from seatrial.files import file_clock, open_folder, read_regular, remove_file, replace_file, touch
 from seatrial.journal.events import AlertRaised, Event
-from seatrial.journal.journal import Journal
+from seatrial.journal.journal import Journal, read_mark
+from seatrial.journal.trial import TrialState
 from seatrial.judge.file_use import compare
+from seatrial.log import logger
 from seatrial.model.plan import Tell
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
@@ -368,3 +369,174 @@ def alert_of(update: Trouble | Doubled | Unfollowed) -> AlertRaised:
         "that is ahead is followed, and the other is cancelled or does nothing"
     )
     return AlertRaised(kind="doubled", subject=update.submission, text=text)
+
+
+# ---- heartbeat -----------------------------------------------------------------------------------
+#
+# The heartbeat of a driver: a file in the trial's folder that it touches every few seconds.
+#
+#     beat(folder)                               # in the driver, before it writes into the journal
+#     tasks.spawn(beat_regularly(folder))
+#     silence(folder, record, limit=600)         # in another process: Silence(712.4), or None
+#
+# A driver that was killed, or whose host is gone, writes nothing into the journal. So whoever
+# watches it looks at the age of this file. The age needs no lock, so it is right on every host that
+# sees the folder.
+
+
+_log = logger(__name__)
+
+BEAT_SECONDS = 15.0
+# It is of another member, who drove the trial before; or a link, FIFO or device.
+_NO_OWN_FILE = frozenset((errno.EACCES, errno.EPERM, errno.ELOOP, errno.EINVAL))
+
+
+def beat(folder: TrialFolder) -> None:
+    """Touch the file; what is no file of the own goes. Where it cannot be touched, the journal
+    cannot be written either, which ends the drive."""
+    try:
+        try:
+            touch(folder.heartbeat)
+        except OSError as error:
+            if error.errno not in _NO_OWN_FILE:
+                raise
+            remove_file(folder.heartbeat, follow=True)
+            touch(folder.heartbeat)
+    except OSError as error:
+        _log.warning("%s: %s", folder.heartbeat, error.strerror)
+
+
+async def beat_regularly(folder: TrialFolder, require_own: Callable[[], None]) -> None:
+    """Touch the file now and then, until the task is cancelled. The event loop of a driver that
+    hangs does not come to it. ``require_own`` raises Owned where another driver has the trial."""
+    while True:
+        require_own()
+        beat(folder)
+        await asyncio.sleep(BEAT_SECONDS)
+
+
+def last_beat(folder: TrialFolder) -> float | None:
+    """Return when the driver was last alive (seconds since the epoch); None where no driver of a
+    version that has a heartbeat has driven the trial."""
+    try:
+        return folder.heartbeat.lstat().st_mtime
+    except OSError:
+        return None
+
+
+class Silence(NamedTuple):
+    """For how many seconds a driver has given no sign of life. ``doubt``: why its heartbeat tells
+    nothing, or ""."""
+
+    seconds: float
+    doubt: str = ""
+
+
+def silence(folder: TrialFolder, record: Record, limit: float) -> Silence | None:
+    """Return how long the driver of a trial has been silent, if that is longer than ``limit``
+    seconds and the trial should run: it was started, and neither ended nor paused, cancelled or
+    abandoned. Else None. A heartbeat that is missing or of a time to come is no sign of life, and
+    a journal that lost all of its events does not say that it should not run. Raises
+    JournalError."""
+    silent = silent_for(folder, record, limit)
+    if silent.seconds <= limit or record.rehearsed:
+        return None
+    life = life_of(folder, record.policy.duration)
+    if life.state is TrialState.NEW and _is_emptied(folder):
+        return silent._replace(doubt="all events of its journal are missing")
+    return silent if life.clock_runs else None
+
+
+def _is_emptied(folder: TrialFolder) -> bool:
+    """Return whether the journal had events by its mark, and has no byte now."""
+    try:
+        size = folder.journal.stat().st_size
+    except OSError:
+        size = 0
+    return not size and read_mark(folder.journal) is not None
+
+
+def silent_for(folder: TrialFolder, record: Record, limit: float) -> Silence:
+    """Return for how long nothing was heard of a trial's driver, whether it should run or not.
+    Where it may be more than ``limit`` seconds, the clock of its file server decides."""
+    at = last_beat(folder)
+    if at is None:
+        return Silence(time.time() - record.created / SECOND_NS, "its heartbeat is missing")
+    age = _age(folder, at, limit)
+    if age < 0:
+        ahead = f"its heartbeat is {show_seconds(-age)} in the future: a clock was set"
+        return Silence(-age, ahead)
+    return Silence(age)
+
+
+def _age(folder: TrialFolder, at: float, limit: float) -> float:
+    """Return how many seconds ago the file was touched. Where it seems to be long ago, or in the
+    future, the clock of its file server is asked: it may differ from ours."""
+    age = time.time() - at
+    if -BEAT_SECONDS <= age <= limit:
+        return age
+    now = file_clock(folder.path)
+    return age if now is None else now - at
+
+
+# ---- next trials ---------------------------------------------------------------------------------
+#
+# Which trials a command begins after the one that it drives: for the dead man's alarm.
+#
+#     write_next(folder, ["frost-stability"])  # before ``folder`` is driven; [] where it is last
+#     not_begun(folder, record, limit=600)         # in another process: NotBegun, or None
+#
+# Between two components of a plan no driver is alive, so no heartbeat tells that the command died.
+# The file ``next`` in the folder of the first one tells what was to come.
+
+
+MAX_NEXT_BYTES = 64 << 10
+
+
+class NotBegun(NamedTuple):
+    """Trials that should have begun, and for how many seconds their predecessor's driver has been
+    silent."""
+
+    tags: list[str]
+    seconds: float
+
+
+def write_next(folder: TrialFolder, tags: Sequence[str]) -> None:
+    """Write which trials begin after this one. Where the file cannot be written, nobody is told if
+    they do not."""
+    try:
+        if tags:
+            text = "".join(f"{tag}\n" for tag in tags)
+            replace_file(folder.next, text.encode(), follow=True)
+        else:
+            remove_file(folder.next, missing_ok=True, follow=True)
+    except OSError as error:
+        _log.warning("%s: %s", folder.next, error.strerror)
+
+
+def next_of(folder: TrialFolder) -> list[str]:
+    """Return the tags of the trials that begin after this one."""
+    with contextlib.suppress(OSError):
+        return read_regular(folder.next, MAX_NEXT_BYTES).decode(errors="replace").split()
+    return []
+
+
+def to_begin(folder: TrialFolder) -> list[str]:
+    """Return those of the next trials that have not begun. Raises JournalError, TrialError."""
+    beside = folder.path.parent
+    return [
+        tag
+        for tag in next_of(folder)
+        if life_of(TrialFolder(beside / tag), 0.0).state is TrialState.NEW
+    ]
+
+
+def not_begun(folder: TrialFolder, record: Record, limit: float) -> NotBegun | None:
+    """Return the next trials, if this one is complete, they have not begun, and its driver has been
+    silent for more than ``limit`` seconds. Raises JournalError, TrialError."""
+    if not (tags := to_begin(folder)):
+        return None
+    silent = silent_for(folder, record, limit)
+    if silent.seconds <= limit or not life_of(folder, record.policy.duration).complete:
+        return None
+    return NotBegun(tags, silent.seconds)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from seatrial.execute.protocol import Update
+from seatrial.execute.backends import Update
 from seatrial.execute.requests import WaitingRequest
 from seatrial.journal.events import AlertRaised, Event
 

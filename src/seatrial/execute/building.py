@@ -11,15 +11,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.escaping import shell_word
-from seatrial.execute import builds, protocol, shared_builds
+from seatrial.execute import backends, builds, shared_builds
 from seatrial.execute import builds as build_files
+from seatrial.execute.backends import Update
 from seatrial.execute.background import Tasks
 from seatrial.execute.batch.scheduler_client import PREFIX
 from seatrial.execute.builds import BuildResult, build
 from seatrial.execute.directory import job_events
 from seatrial.execute.environment import write_script
 from seatrial.execute.ledger import Ledger
-from seatrial.execute.protocol import Update
 from seatrial.execute.toolchains import read_compiler_facts
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.files import make_folder
@@ -147,7 +147,7 @@ printf '{{"time":%s,"event":"binary_execute_end","value":%d}}\\n' "$(date +%s%N)
 exit "$_code"
 """
 
-BuildUpdate = protocol.JobEnd | protocol.Refused | protocol.NeverStarted
+BuildUpdate = backends.JobEnd | backends.Refused | backends.NeverStarted
 
 
 class JobBuilds:
@@ -158,7 +158,7 @@ class JobBuilds:
         self,
         folder: TrialFolder,
         machine: Machine,
-        backend: protocol.Backend,
+        backend: backends.Backend,
         unique: str,
         avoid: Callable[[], str],
     ) -> None:
@@ -175,7 +175,7 @@ class JobBuilds:
         """The runs that stand for builds, which were given to the backend and have no end."""
         return frozenset(self._with_backend)
 
-    def receive(self, update: protocol.Update) -> bool:
+    def receive(self, update: backends.Update) -> bool:
         """Take an update of the backend; return False if it is about no build."""
         news = self._news.get(getattr(update, "run_id", ""))
         if news is not None and isinstance(update, BuildUpdate):
@@ -195,19 +195,19 @@ class JobBuilds:
             exists = job.path.exists()
             if exists:
                 ended = await self._end_of(job, self._backend.find([submission], {}))
-            if not exists or isinstance(ended, protocol.NeverStarted):
+            if not exists or isinstance(ended, backends.NeverStarted):
                 if (fault := builds.prepared(directory, test, case, self._machine)) is not None:
                     return fault
                 self._write(job, directory)
                 ended = await self._end_of(job, self._backend.submit(submission))
             if (done := await self._judged(ended, directory, test, exists)) is not None:
                 return await builds.kept(directory, done)
-            failures += not (isinstance(ended, protocol.JobEnd) and ended.code == CANCELLED.number)
+            failures += not (isinstance(ended, backends.JobEnd) and ended.code == CANCELLED.number)
             if failures == MAX_ATTEMPTS:
                 break
         return BuildResult(1, f"its jobs ended {failures} times: {_state(ended)}")
 
-    async def _end_of(self, job: protocol.Job, handed_over: Awaitable[None]) -> BuildUpdate:
+    async def _end_of(self, job: backends.Job, handed_over: Awaitable[None]) -> BuildUpdate:
         """Return the end of a job, once the backend was told to submit or to find it."""
         news = self._news[job.run_id] = asyncio.Queue()
         self._with_backend.add(job.run_id)
@@ -220,11 +220,11 @@ class JobBuilds:
         del self._news[job.run_id]
         return ended
 
-    def _submission(self, test: Test, case: Case, number: int) -> protocol.Submission:
+    def _submission(self, test: Test, case: Case, number: int) -> backends.Submission:
         assert test.build is not None
         text = f"{self._unique} {case.build} {number}"
         run_id = "b" + hashlib.sha256(text.encode()).hexdigest()[:12]
-        job = protocol.Job(
+        job = backends.Job(
             run_id=run_id,
             path=Path(),
             avoid=self._avoid(),
@@ -243,11 +243,11 @@ class JobBuilds:
             ),
         )
         ((name, _),) = self._backend.arrange([job])
-        return protocol.Submission(
+        return backends.Submission(
             name, (job._replace(path=self._folder.submissions / name / "build"),)
         )
 
-    def _write(self, job: protocol.Job, directory: Path) -> None:
+    def _write(self, job: backends.Job, directory: Path) -> None:
         make_folder(job.path)
         script = _SCRIPT.format(
             script=shell_word(str(directory / build_files.JOB)),
@@ -261,9 +261,9 @@ class JobBuilds:
         """Return the result of a build whose job is over; None where it is to be built again.
         ``found``: an earlier driver submitted the job, and may have cancelled it."""
         assert test.build is not None
-        if isinstance(ended, protocol.Refused):
+        if isinstance(ended, backends.Refused):
             return BuildResult(1, ended.reason)
-        if isinstance(ended, protocol.NeverStarted):
+        if isinstance(ended, backends.NeverStarted):
             return None
         if ended.code is None:
             return await self._visible(directory, ended)
@@ -276,7 +276,7 @@ class JobBuilds:
             return BuildResult(1, "its job was cancelled by a person or the scheduler")
         return None
 
-    async def _visible(self, directory: Path, ended: protocol.JobEnd) -> BuildResult:
+    async def _visible(self, directory: Path, ended: backends.JobEnd) -> BuildResult:
         """Return the result that a job wrote, as soon as it is seen on this host."""
         until = time.monotonic() + self._machine.batch.visible_after.seconds
         while (done := builds.result_of(directory)) is None:
@@ -296,8 +296,8 @@ class JobBuilds:
             if job_events(path).end is None
         }
         unknown = [
-            protocol.Submission(
-                PREFIX + run_id, (protocol.Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),)
+            backends.Submission(
+                PREFIX + run_id, (backends.Job(run_id, path, 1, 1, 1, 1, 60.0, "", False),)
             )
             for run_id, path in left.items()
             if run_id not in self._with_backend
@@ -315,6 +315,6 @@ class JobBuilds:
 
 
 def _state(update: BuildUpdate) -> str:
-    if isinstance(update, protocol.JobEnd):
+    if isinstance(update, backends.JobEnd):
         return f"{update.state}, exit code {update.exit_code}"
-    return update.reason if isinstance(update, protocol.Refused) else "never started"
+    return update.reason if isinstance(update, backends.Refused) else "never started"

@@ -24,6 +24,7 @@ from msgspec import Struct
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import shell_word
 from seatrial.execute import toolchains
+from seatrial.execute.beside_loop import kill_group
 from seatrial.execute.environment import (
     exports,
     inherited,
@@ -33,7 +34,6 @@ from seatrial.execute.environment import (
     toolchain_variables,
     write_script,
 )
-from seatrial.execute.shell import kill_group
 from seatrial.files import (
     close_to_others,
     is_full,

@@ -20,8 +20,9 @@ from seatrial.account import user_name
 from seatrial.decide.conductor import Launch
 from seatrial.decide.nodes import placing_of
 from seatrial.errors import SeatrialError, TrialError, UsageError
+from seatrial.execute.backends import Job
 from seatrial.execute.background import Tasks
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.directory import prepare, working_directory
 from seatrial.execute.directory import remove as remove_directory
 from seatrial.execute.environment import write_script
@@ -30,17 +31,15 @@ from seatrial.execute.hangs import hung_script
 from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
 from seatrial.execute.launchers import prepare as prepare_gpus
 from seatrial.execute.launchers import shared_host_files, write_host_files
-from seatrial.execute.plan.component_tests import part_of
+from seatrial.execute.plan.component import part_of
 from seatrial.execute.plan.policy import sampled_of
 from seatrial.execute.prepare import Prepared
-from seatrial.execute.protocol import Job
 from seatrial.execute.requests import remedy
 from seatrial.execute.runs import Placement, PlacementTarget, RunUnderWay, copy_of
 from seatrial.execute.script import ScriptWriter
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.execute.trial_paths import HUNG_SCRIPT, require_plain
-from seatrial.execute.trial_record import Record
 from seatrial.execute.wrappers import prepare_container
 from seatrial.execute.wrappers import prepare_pattern as prepare_recorder
 from seatrial.execute.wrappers import prepare_thread_count as prepare_counter

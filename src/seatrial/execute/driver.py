@@ -9,30 +9,26 @@ the journal is replayed.
 
 import asyncio
 import os
+from collections.abc import Sequence
 from logging import DEBUG, INFO, WARNING
 from pathlib import Path
 from typing import Any
 
 from seatrial.account import user_name
 from seatrial.decide.conductor import Conductor, Finish, Launch, carry_out, in_bundles
+from seatrial.decide.state import ConductorState
 from seatrial.errors import TrialError
 from seatrial.execute import building, requests
 from seatrial.execute import requests as answers
-from seatrial.execute.alerts import AlertCommand, Company, alert_of, opens_alerts
-from seatrial.execute.background import News, Tasks
-from seatrial.execute.batch.batch import BatchBackend, client_of
-from seatrial.execute.building import Building
-from seatrial.execute.clean_up import CleanUp
-from seatrial.execute.creation import Staging, write_scripts
-from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.environment import inherited
-from seatrial.execute.hangs import HangDetector
-from seatrial.execute.heartbeat import beat, beat_regularly
-from seatrial.execute.job_stats import GaugeWatch, JobStats
-from seatrial.execute.jobs import Jobs, watch_followed
-from seatrial.execute.ledger import Ledger, Observer
-from seatrial.execute.local import LocalBackend
-from seatrial.execute.protocol import (
+from seatrial.execute.alerts import (
+    AlertCommand,
+    Company,
+    alert_of,
+    beat,
+    beat_regularly,
+    opens_alerts,
+)
+from seatrial.execute.backends import (
     Backend,
     Disturbed,
     Doubled,
@@ -41,6 +37,17 @@ from seatrial.execute.protocol import (
     Trouble,
     Unfollowed,
 )
+from seatrial.execute.background import News, Tasks
+from seatrial.execute.batch.batch import BatchBackend, client_of
+from seatrial.execute.beside_loop import run_in_thread
+from seatrial.execute.building import Building
+from seatrial.execute.creation import Staging, write_scripts
+from seatrial.execute.environment import inherited
+from seatrial.execute.hangs import HangDetector
+from seatrial.execute.job_stats import GaugeWatch, JobStats
+from seatrial.execute.jobs import CleanUp, Jobs, watch_followed
+from seatrial.execute.ledger import Ledger, Observer
+from seatrial.execute.local import LocalBackend
 from seatrial.execute.requests import (
     INTERRUPTED,
     TWICE,
@@ -52,16 +59,8 @@ from seatrial.execute.requests import (
     remedy,
 )
 from seatrial.execute.run_collector import RunCollector
-from seatrial.execute.same_settings import (
-    require_host,
-    require_not_abandoned,
-    require_own,
-    require_real,
-    require_to_cancel,
-)
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import Record, TrialFolder, require_own
 from seatrial.execute.trial_paths import require_plain
-from seatrial.execute.trial_record import Record
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
@@ -428,3 +427,56 @@ class Driver:
             if request.request == "pause" and not self.conductor.state.trial.clock_runs:
                 return None
             return self._answer(request, user_name())
+
+
+# ---- refusals ------------------------------------------------------------------------------------
+#
+# What keeps a trial from being driven, or cancelled. Each function raises TrialError for it.
+
+
+def require_real(tag: str, record: Record) -> None:
+    """Refuse a rehearsal, figures that others gave, results of other tools, and a checklist: none
+    is mixed with real runs."""
+    if record.policy.kind == "checklist":
+        raise TrialError(
+            f"{tag} is a checklist: nothing runs; `seatrial accept tick` gives its items their "
+            "results"
+        )
+    if record.given is not None:
+        raise TrialError(f"{tag} has the figures of {record.given.file}; nothing of it runs")
+    if (made := record.imported) is not None:
+        raise TrialError(
+            f"{tag} has results of {made.tool}, from {made.file}; nothing of it runs here; "
+            "`seatrial run` starts a trial"
+        )
+    if record.rehearsed:
+        raise TrialError(f"{tag} is a rehearsal; `seatrial accept` runs its plan for real")
+
+
+def require_not_abandoned(tag: str, state: ConductorState) -> None:
+    if state.abandoned:
+        raise TrialError(f"{tag} was abandoned: {state.held}")
+
+
+def require_host(tag: str, there: str) -> None:
+    """Refuse any host but the one where processes of runs were started: another cannot see them,
+    and would run them a second time. ``there`` is "" where no host is known."""
+    here = os.uname().nodename
+    if there not in ("", here):
+        raise TrialError(
+            f"{tag}: its runs were started on {there}, and this is {here}; "
+            f"resume it there, or with --host-is-gone if {there} is down for good"
+        )
+
+
+def require_to_cancel(tag: str, ledger: Ledger, unresolved: Sequence[RecordedRun]) -> None:
+    """Refuse to cancel where all runs have ended and some have no verdict: that would keep them
+    from it."""
+    state = ledger.conductor.state
+    ended = state.finished + sum(run.job_end is not None for run in unresolved)
+    judged = state.finished == state.wanted
+    if ledger.lost_verdicts or (0 < state.wanted <= ended and not judged):
+        raise TrialError(
+            f"{tag}: all its runs have ended, there is nothing to cancel; "
+            f"`seatrial resume {tag}` judges those that have no verdict"
+        )

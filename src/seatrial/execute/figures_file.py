@@ -8,18 +8,31 @@ parse`` prints.
 """
 
 import csv
+import hashlib
 import io
 import json
+import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from seatrial import __version__
+from seatrial.account import user_name
 from seatrial.errors import InvalidFiles, UsageError, suggest
-from seatrial.files import read_regular
+from seatrial.execute.creation import create
+from seatrial.execute.trial_folder import GivenFrom, Record, TrialFolder
+from seatrial.files import read_regular, replace_file
+from seatrial.journal.events import Event, FigureGiven, FiguresImported
+from seatrial.journal.journal import Journal
 from seatrial.model.figures import MetricValue, number
+from seatrial.model.identifiers import run_id_of
+from seatrial.model.machine import Machine
+from seatrial.model.test import Case, TrialOptions
 from seatrial.units import day_of, show_bytes
 
 MAX_FILE_BYTES = 16 << 20
@@ -339,3 +352,99 @@ def _bounded(faults: Sequence[str]) -> Iterator[str]:
     yield from faults[:MAX_FAULTS]
     if len(faults) > MAX_FAULTS:
         yield f"and {len(faults) - MAX_FAULTS} faults more"
+
+
+# ---- given ---------------------------------------------------------------------------------------
+#
+# Makes a trial of figures that somebody else gave, such as a vendor's: nothing of it ran.
+#
+#     folder = import_figures(trials, "vt", "aurora", Path("vt.csv"), by="me@login1")
+#
+# It has a record, cases and a journal, as each trial has, so that the store can be rebuilt. Its
+# events are of kinds of their own, which nothing that counts runs or measurements takes for these.
+
+
+def import_figures(
+    trials: Path, tag: str, machine: str, file: Path, by: str, **usual: str
+) -> TrialFolder:
+    """Make the trial ``tag`` of the figures in a file, on a machine of that name. ``usual``: case,
+    source and date of figures that have none. Raises InvalidFiles for faults in the file, and
+    UsageError where there is such a trial."""
+    rows, data = read_figures(file, {"system": machine, "source": by} | _given(usual))
+    now, digest = time.time_ns(), hashlib.sha256(data).hexdigest()
+    cases = {_case_id(row): _case(row) for row in rows}
+    record = Record(
+        tag=tag,
+        created=now,
+        version=__version__,
+        user=user_name(),
+        host=os.uname().nodename,
+        asked=TrialOptions(suites=[]),
+        machine=Machine(machine=machine, nodes=[]),
+        references="",
+        tests={},
+        given=GivenFrom(file=str(file.absolute()), sha256=digest, by=by, on=now),
+    )
+    folder = create(trials, record, cases.values())
+    kept = "figures.json" if data.lstrip()[:1] in (b"[", b"{") else "figures.csv"
+    replace_file(folder.path / kept, data)
+    imported = FiguresImported(figures=len(rows), file=str(file.absolute()), sha256=digest, by=by)
+    _write(folder, machine, [imported, *(_event(folder.tag, row) for row in rows)])
+    return folder
+
+
+def _given(usual: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in usual.items() if value}
+
+
+def _write(folder: TrialFolder, machine: str, events: Sequence[Event]) -> None:
+    with Journal.take(folder.journal) as journal:
+        for event in events:
+            named = replace(event, time=journal.now(), trial=folder.tag, machine=machine)
+            journal.append(named)
+        journal.flush(durable=True)
+
+
+def _case_id(row: GivenRow) -> str:
+    bound = sorted(row.parameters.items())
+    text = "\0".join([row.test, row.system, row.toolchain, *(f"{n}={v}" for n, v in bound)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _case(row: GivenRow) -> Case:
+    """Return the case of a row. How many nodes it had is not known."""
+    return Case(
+        id=_case_id(row),
+        test=row.test,
+        parameters=dict(row.parameters),
+        toolchain=row.toolchain,
+        nodes=0,
+        tasks=0,
+        tasks_per_node=0,
+        threads=0,
+        walltime=0.0,
+        repeat=0,
+    )
+
+
+def _event(tag: str, row: GivenRow) -> FigureGiven:
+    case = _case_id(row)
+    run_id = run_id_of(tag, case, row.line)
+    return FigureGiven(
+        test=row.test,
+        case=case,
+        run_id=run_id,
+        metric=row.metric,
+        figure=row.value,
+        unit=row.unit,
+        better=row.better,
+        n=row.n,
+        sd=row.sd,
+        least=row.least,
+        greatest=row.greatest,
+        stage=row.stage,
+        line=row.line,
+        system=row.system,
+        source=row.source,
+        date=row.date,
+    )

@@ -20,7 +20,7 @@ from msgspec import Struct
 from seatrial.decide.conductor import Conductor
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.execute.background import Tasks
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.directory import job_events
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_paths import HUNG_SCRIPT

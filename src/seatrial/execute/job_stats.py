@@ -13,8 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.execute.background import Tasks
-from seatrial.execute.daemon_thread import run_in_thread
-from seatrial.execute.shell import CommandResult, Shell
+from seatrial.execute.beside_loop import CommandResult, Shell, run_in_thread
 from seatrial.files import replace_file
 from seatrial.journal.events import GaugeRead
 from seatrial.judge.file_use import job_number, sums_of_job, text_of_sums

@@ -1,4 +1,4 @@
-"""The jobs of the runs of a trial that have no verdict yet.
+"""The jobs of the runs of a trial that have no verdict yet, and the clean-up after those that have.
 
 A job is created, announced, submitted, followed and collected. The ledger records the intent before
 each act, and the outcome after it.
@@ -6,10 +6,12 @@ each act, and the outcome after it.
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -17,25 +19,34 @@ from msgspec.structs import replace
 from seatrial.decide.conductor import BuildVerdict, Launch
 from seatrial.errors import TrialError
 from seatrial.escaping import plain_line
-from seatrial.execute import protocol
+from seatrial.execute import backends
 from seatrial.execute.alerts import UNFOLLOWED
 from seatrial.execute.background import Tasks
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.building import Building
-from seatrial.execute.clean_up import CleanUp
 from seatrial.execute.creation import Staging
-from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.directory import NO_EVENTS, JobEvents, job_events
 from seatrial.execute.hangs import COLLECT_SECONDS, write_waits
-from seatrial.execute.kept_files import OF_NOTHING
+from seatrial.execute.kept_files import (
+    OF_NOTHING,
+    RemovalRule,
+    RemovedFiles,
+    removal_rule,
+    remove,
+    removed_by,
+)
 from seatrial.execute.ledger import Ledger
 from seatrial.execute.run_collector import Collected, RunCollector, cancellation
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.journal import events
+from seatrial.journal.events import OutputRemoved
 from seatrial.journal.run_life import RecordedRun, RunState
 from seatrial.judge.verdict import Verdict
+from seatrial.log import logger
 from seatrial.model import codes
+from seatrial.model.codes import Code
 from seatrial.model.test import Case, Test
 from seatrial.units import count
 
@@ -54,7 +65,7 @@ class LaunchGuard(Protocol):
 TOGETHER_SECONDS = 1.0  # how long the runs of an array that are ready first wait for the others
 
 RunUpdate = (
-    protocol.Queued | protocol.Started | protocol.Refused | protocol.JobEnd | protocol.NeverStarted
+    backends.Queued | backends.Started | backends.Refused | backends.JobEnd | backends.NeverStarted
 )
 
 
@@ -64,12 +75,12 @@ class Jobs:
 
     _folder: TrialFolder
     _ledger: Ledger
-    _backend: protocol.Backend
+    _backend: backends.Backend
     _tasks: Tasks
     _staging: Staging
     _collector: RunCollector
     _building: Building
-    _clean_up: CleanUp
+    _clean_up: "CleanUp"
 
     def __post_init__(self) -> None:
         self._record = self._ledger.record
@@ -100,14 +111,14 @@ class Jobs:
     async def take_up(self, unresolved: Sequence[RecordedRun]) -> None:
         """Take over the jobs of an earlier driver: collect those that ended, and have the backend
         find the others."""
-        grouped: dict[str, list[protocol.Job]] = {}
+        grouped: dict[str, list[backends.Job]] = {}
         for run in unresolved:
             under_way = self.runs[run.run_id] = self._as_launched(run)
             if not self._has_ended(run, under_way.job):
                 grouped.setdefault(run.submission, []).append(under_way.job)
         self._ledger.journal.flush()
         if grouped:
-            submissions = [protocol.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
+            submissions = [backends.Submission(name, tuple(jobs)) for name, jobs in grouped.items()]
             known = {run.run_id: run.job_id for run in unresolved if run.job_id}
             self._given.update(run.run_id for run in unresolved if run.job_end is None)
             await self._backend.find(submissions, known)
@@ -126,17 +137,17 @@ class Jobs:
         )
         return self._staging.begin(launch, state.cases[launch.case], run.path)
 
-    def _has_ended(self, run: RecordedRun, job: protocol.Job) -> bool:
+    def _has_ended(self, run: RecordedRun, job: backends.Job) -> bool:
         """Collect a run of an earlier driver if its end was recorded and not judged, or if the host
         crashed after it. Returns whether it was."""
         if (end := run.job_end) is not None:
             code = codes.RECALLED.number if end.recalled else end.code or None
-            self._collect(protocol.JobEnd(run.run_id, code, end.state, end.exit_code, end.nodes))
+            self._collect(backends.JobEnd(run.run_id, code, end.state, end.exit_code, end.nodes))
             return True
         before_boot = self._ledger.before_boot[run.run_id]
         if before_boot and self._backend.room and job_events(job.path).end is not None:
             # What it wrote may be cut, as it was not on the disk when the host crashed.
-            self._on_ended(protocol.JobEnd(run.run_id, codes.LOST.number, "host restarted", None))
+            self._on_ended(backends.JobEnd(run.run_id, codes.LOST.number, "host restarted", None))
             return True
         return False
 
@@ -158,10 +169,10 @@ class Jobs:
         if refused:
             self._announce([job for job in jobs if job.run_id in refused])
         for run_id, reason in refused.items():
-            self.on_update(protocol.Refused(run_id, reason, codes.REFUSED.number))
+            self.on_update(backends.Refused(run_id, reason, codes.REFUSED.number))
         await self._submit([job for job in jobs if job.run_id not in refused])
 
-    async def _refused(self, jobs: Sequence[protocol.Job]) -> dict[str, str]:
+    async def _refused(self, jobs: Sequence[backends.Job]) -> dict[str, str]:
         """Return why launch guards refuse runs, by their ids."""
         refused: dict[str, str] = {}
         for job in jobs:
@@ -213,7 +224,7 @@ class Jobs:
                 self._staging.make(self.runs[job.run_id])
             self._backend.write(submission)
 
-    def _begin(self, launch: Launch) -> protocol.Job:
+    def _begin(self, launch: Launch) -> backends.Job:
         job = self._under_way(launch).job
         self._ledger.begin(launch.run_id, launch.case, str(job.path))
         return job
@@ -223,7 +234,7 @@ class Jobs:
         self.runs[launch.run_id] = run
         return run
 
-    async def _submit(self, jobs: Sequence[protocol.Job]) -> None:
+    async def _submit(self, jobs: Sequence[backends.Job]) -> None:
         """Announce jobs, make their directories, submit them."""
         if not jobs:
             return
@@ -237,7 +248,7 @@ class Jobs:
             else:
                 self._tasks.spawn(self._make_and_submit(submission))
 
-    def _announce(self, *groups: Sequence[protocol.Job]) -> list[list[protocol.Submission]]:
+    def _announce(self, *groups: Sequence[backends.Job]) -> list[list[backends.Submission]]:
         """Record on disk that jobs will be submitted. Return the submissions of each group."""
         arranged = [self._backend.arrange(jobs) for jobs in groups]
         for submission in chain.from_iterable(arranged):
@@ -258,7 +269,7 @@ class Jobs:
         self._ledger.journal.flush(durable=self._record.machine.jobs_run_elsewhere)
         return arranged
 
-    async def _make_and_submit(self, submission: protocol.Submission) -> None:
+    async def _make_and_submit(self, submission: backends.Submission) -> None:
         """Make the directories of a submission in the background, as file systems and copies may be
         slow. Jobs that are ready do not wait for the others: the submission is split in two, and
         both parts are announced. A bundle is never split."""
@@ -282,7 +293,7 @@ class Jobs:
             for ready_submission in ready:
                 await self._give(ready_submission)
 
-    async def _give(self, submission: protocol.Submission) -> None:
+    async def _give(self, submission: backends.Submission) -> None:
         self._given.update(job.run_id for job in submission.jobs)
         await self._backend.submit(submission)
 
@@ -294,23 +305,23 @@ class Jobs:
         note = self._ledger.note
         if run_id not in self.runs:
             return
-        if not isinstance(update, protocol.Queued | protocol.Started):
+        if not isinstance(update, backends.Queued | backends.Started):
             self._given.discard(run_id)
-        if isinstance(update, protocol.Queued):
+        if isinstance(update, backends.Queued):
             self._on_queued(update)
-        elif isinstance(update, protocol.Started):
+        elif isinstance(update, backends.Started):
             note(events.JobStarted(run_id=run_id, nodes=update.nodes))
-        elif isinstance(update, protocol.Refused):
+        elif isinstance(update, backends.Refused):
             note(events.SubmitEnded(run_id=run_id, refused=1, reason=update.reason))
             self._verdict(run_id, Verdict(codes.code_of(update.code), update.reason))
-        elif isinstance(update, protocol.JobEnd):
+        elif isinstance(update, backends.JobEnd):
             self._on_ended(update)
         elif self._conductor.state.cancelling:
-            self._on_ended(protocol.JobEnd(run_id, codes.CANCELLED.number, "never started", None))
+            self._on_ended(backends.JobEnd(run_id, codes.CANCELLED.number, "never started", None))
         else:
             self._submit_again(run_id)
 
-    def _on_queued(self, update: protocol.Queued) -> None:
+    def _on_queued(self, update: backends.Queued) -> None:
         flight = self._conductor.state.in_flight.get(update.run_id)
         if flight is not None and flight.queued and flight.job_id == update.job_id:
             return  # an earlier driver recorded it
@@ -326,7 +337,7 @@ class Jobs:
         self.runs[run_id] = replace(run, job=run.job._replace(avoid=avoid))
         self._again.append(run_id)
 
-    def _on_ended(self, ended: protocol.JobEnd) -> None:
+    def _on_ended(self, ended: backends.JobEnd) -> None:
         flight = self._conductor.state.in_flight.get(ended.run_id)
         waited = flight is not None and flight.state is not RunState.RUNNING and not ended.nodes
         recalled = (
@@ -347,7 +358,7 @@ class Jobs:
         )
         self._collect(ended)
 
-    def _collect(self, end: protocol.JobEnd) -> None:
+    def _collect(self, end: backends.JobEnd) -> None:
         """Collect a run and record its verdict: at once, or in the background."""
         collected = self._collector.collect(self.runs[end.run_id], partial(self._explain, end))
         if isinstance(collected, Coroutine):
@@ -359,7 +370,7 @@ class Jobs:
         self._note_collected(run_id, *await collected)
         self._tasks.nudge()
 
-    def _explain(self, ended: protocol.JobEnd, own: JobEvents) -> protocol.JobEnd:
+    def _explain(self, ended: backends.JobEnd, own: JobEvents) -> backends.JobEnd:
         """Return the end of a job, with the verdict and the reason of Seatrial if Seatrial
         cancelled the job. A scheduler that is restarted in the meantime may report that such a job
         failed; its script then left no end (``own``)."""
@@ -457,3 +468,101 @@ async def watch_followed(unfollowed: Callable[[], Collection[str]], tasks: Tasks
                 "driver (SIGTERM; jobs go on) and `seatrial resume` the trial"
             )
             tasks.alert(UNFOLLOWED, new[0], text)
+
+
+# ---- clean-up ------------------------------------------------------------------------------------
+#
+# Removes outputs of judged runs, as far as ``keep:`` of a test or a component says so.
+#
+# First the verdict and an event that announces the removal are on the disk itself, then files go.
+# So whoever misses a file finds out why, whatever happens to this host in between.
+
+
+REMOVED_AT_ONCE = 200  # runs whose removal one write of the journal announces
+LONGEST_END_SECONDS = 300.0
+
+_log = logger(__name__)
+
+
+_WaitingRemoval = tuple[RunUnderWay, RemovalRule]
+"""A run that is judged, and which of its outputs are to be removed."""
+
+
+class CleanUp:
+    """Removes outputs in the background, in one thread for each place, as a file system may
+    hang."""
+
+    def __init__(self, ledger: Ledger, tasks: Tasks) -> None:
+        self._ledger = ledger
+        self._tasks = tasks
+        # by the directory of the runs' tests
+        self._waiting: dict[Path, deque[_WaitingRemoval]] = {}
+        self._workers: dict[Path, asyncio.Task[None]] = {}
+        self._alerted = False
+
+    def on_judged(self, run: RunUnderWay, verdict: Code) -> None:
+        """Have the outputs of a run removed, once its verdict is on the disk."""
+        rule = removal_rule(self._ledger.record.keep_of(run.test.name), verdict)
+        if rule is None:
+            return
+        place = run.path.parent
+        self._waiting.setdefault(place, deque()).append((run, rule))
+        if place not in self._workers or self._workers[place].done():
+            self._workers[place] = self._tasks.spawn(self._work(self._waiting[place]))
+
+    async def _work(self, waiting: deque[_WaitingRemoval]) -> None:
+        while waiting:
+            batch = [waiting.popleft() for _ in range(min(REMOVED_AT_ONCE, len(waiting)))]
+            removed = await run_in_thread(partial(_to_remove, batch), "keep")
+            reported = [each for each, files in zip(batch, removed, strict=True) if files.files]
+            if not reported:
+                continue
+            for (run, rule), files in zip(batch, removed, strict=True):
+                if files.files:
+                    self._announce(run, rule, files)
+            self._ledger.journal.flush()
+            await run_in_thread(self._ledger.journal.sync, "sync")
+            failed = await run_in_thread(partial(_remove, reported), "keep")
+            if failed and not self._alerted:
+                self._alerted = True
+                self._tasks.alert("keep", "", f"outputs could not be removed: {failed}")
+
+    def _announce(self, run: RunUnderWay, rule: RemovalRule, removed: RemovedFiles) -> None:
+        event = OutputRemoved(
+            run_id=run.launch.run_id,
+            keep=rule.word,
+            files=removed.files,
+            size=removed.size,
+            names=removed.names,
+        )
+        self._ledger.note(event, run.case)
+
+    async def end(self) -> None:
+        """Wait up to 5 minutes for what is being removed."""
+        if working := [task for task in self._workers.values() if not task.done()]:
+            await asyncio.wait(working, timeout=LONGEST_END_SECONDS)
+
+
+def _to_remove(runs: Sequence[_WaitingRemoval]) -> list[RemovedFiles]:
+    """Return what is removed of each run: nothing where its directory cannot be read, as when a
+    person removed it."""
+    removed = []
+    for run, rule in runs:
+        try:
+            removed.append(removed_by(run.path, rule))
+        except OSError as error:
+            _log.info("%s: is not cleaned up: %s", run.path, error)
+            removed.append(RemovedFiles(0, 0, []))
+    return removed
+
+
+def _remove(runs: Sequence[_WaitingRemoval]) -> str:
+    """Remove the outputs of runs; return why the first failed that did, or ""."""
+    failed = ""
+    for run, rule in runs:
+        try:
+            remove(run.path, rule)
+        except OSError as error:
+            _log.warning("%s: outputs could not be removed: %s", run.path, error)
+            failed = failed or f"{run.path}: {error.strerror or error}"
+    return failed

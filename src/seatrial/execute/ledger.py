@@ -18,12 +18,10 @@ from seatrial.account import account
 from seatrial.decide.conductor import Conductor
 from seatrial.errors import JournalError, Owned, TrialError, UsageError
 from seatrial.execute import requests
-from seatrial.execute.plan.checklist import Ticks, items_of
-from seatrial.execute.record_faults import fault_of
-from seatrial.execute.requests import Request
-from seatrial.execute.trial_folder import TrialFolder, latest_references
+from seatrial.execute.plan.component import Ticks, items_of
+from seatrial.execute.requests import Request, fault_of
+from seatrial.execute.trial_folder import Record, TrialFolder, known_by, latest_references
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.execute.trial_record import Record, known_by
 from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode

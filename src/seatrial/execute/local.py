@@ -22,19 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from seatrial.errors import BackendError
-from seatrial.execute.bundles import (
+from seatrial.execute.backends import (
     PROGRESS,
     Bundles,
     BundleWatch,
-    allocation_of,
-    arranged,
-    bundle_files,
-)
-from seatrial.execute.detect import VISIBLE, shown_gpus
-from seatrial.execute.directory import holds_output, job_events, set_aside
-from seatrial.execute.environment import write_script
-from seatrial.execute.hangs import COLLECT_SECONDS, MAX_WAITS_BYTES
-from seatrial.execute.protocol import (
     Disturbed,
     Job,
     JobEnd,
@@ -44,8 +35,15 @@ from seatrial.execute.protocol import (
     Started,
     Submission,
     Trouble,
+    allocation_of,
+    arranged,
+    bundle_files,
 )
-from seatrial.execute.shell import Shell
+from seatrial.execute.beside_loop import Shell
+from seatrial.execute.detect import VISIBLE, shown_gpus
+from seatrial.execute.directory import holds_output, job_events, set_aside
+from seatrial.execute.environment import write_script
+from seatrial.execute.hangs import COLLECT_SECONDS, MAX_WAITS_BYTES
 from seatrial.files import is_of_host, make_folder, remove_file
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.units import count

@@ -22,14 +22,10 @@ from seatrial.account import user_name
 from seatrial.decide.policy_change import followed
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.creation import MAX_LEFT_OUT, create
-from seatrial.execute.heartbeat import silent_for
-from seatrial.execute.ledger import life_of
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import Record, TrialFolder, known_by
 from seatrial.execute.trial_paths import tags
-from seatrial.execute.trial_record import Record, known_by
-from seatrial.files import read_regular, remove_file, replace_file
+from seatrial.files import read_regular
 from seatrial.hooks import keys_of
 from seatrial.journal.events import PolicyChanged
 from seatrial.journal.journal import read
@@ -37,7 +33,6 @@ from seatrial.journal.trial import TrialLife, TrialState
 from seatrial.judge.log_rules import own_rules
 from seatrial.judge.verdict import known_failures_of
 from seatrial.lazy import yaml
-from seatrial.log import logger
 from seatrial.model.build import digests
 from seatrial.model.documents import MAX_FILE_BYTES
 from seatrial.model.failures import KnownFailure
@@ -46,7 +41,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import Component
 from seatrial.model.policy import Policy
-from seatrial.model.test import Case, Test
+from seatrial.model.test import Case, Test, TrialOptions
 from seatrial.units import listed
 
 _NAMED = ("the machine", "the tests")  # whose changed keys are named
@@ -437,68 +432,3 @@ def record_without_inputs(
         rules=own_rules(part.tests.values()),
         machine_nodes=len(node_names(plan.site.machine)),
     )
-
-
-# ---- next trials ---------------------------------------------------------------------------------
-#
-# Which trials a command begins after the one that it drives: for the dead man's alarm.
-#
-#     write_next(folder, ["frost-stability"])  # before ``folder`` is driven; [] where it is last
-#     not_begun(folder, record, limit=600)         # in another process: NotBegun, or None
-#
-# Between two components of a plan no driver is alive, so no heartbeat tells that the command died.
-# The file ``next`` in the folder of the first one tells what was to come.
-
-
-_log = logger(__name__)
-
-MAX_NEXT_BYTES = 64 << 10
-
-
-class NotBegun(NamedTuple):
-    """Trials that should have begun, and for how many seconds their predecessor's driver has been
-    silent."""
-
-    tags: list[str]
-    seconds: float
-
-
-def write_next(folder: TrialFolder, tags: Sequence[str]) -> None:
-    """Write which trials begin after this one. Where the file cannot be written, nobody is told if
-    they do not."""
-    try:
-        if tags:
-            text = "".join(f"{tag}\n" for tag in tags)
-            replace_file(folder.next, text.encode(), follow=True)
-        else:
-            remove_file(folder.next, missing_ok=True, follow=True)
-    except OSError as error:
-        _log.warning("%s: %s", folder.next, error.strerror)
-
-
-def next_of(folder: TrialFolder) -> list[str]:
-    """Return the tags of the trials that begin after this one."""
-    with contextlib.suppress(OSError):
-        return read_regular(folder.next, MAX_NEXT_BYTES).decode(errors="replace").split()
-    return []
-
-
-def to_begin(folder: TrialFolder) -> list[str]:
-    """Return those of the next trials that have not begun. Raises JournalError, TrialError."""
-    beside = folder.path.parent
-    return [
-        tag
-        for tag in next_of(folder)
-        if life_of(TrialFolder(beside / tag), 0.0).state is TrialState.NEW
-    ]
-
-
-def not_begun(folder: TrialFolder, record: Record, limit: float) -> NotBegun | None:
-    """Return the next trials, if this one is complete, they have not begun, and its driver has been
-    silent for more than ``limit`` seconds. Raises JournalError, TrialError."""
-    if not (tags := to_begin(folder)):
-        return None
-    silent = silent_for(folder, record, limit)
-    if silent.seconds <= limit or not life_of(folder, record.policy.duration).complete:
-        return None
-    return NotBegun(tags, silent.seconds)

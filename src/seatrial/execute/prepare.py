@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
-from seatrial.execute.options import TrialOptions
 from seatrial.judge.check_tests import check_bounds, check_judging, check_promises
 from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
@@ -27,7 +26,7 @@ from seatrial.model.machine_file import Site
 from seatrial.model.requirements import told_orders, told_unlike
 from seatrial.model.run_settings import sharing_groups
 from seatrial.model.suite import Suite, load, recorded
-from seatrial.model.test import Case, Test
+from seatrial.model.test import Case, Test, TrialOptions
 from seatrial.units import count, listed
 
 # ---- prepare -------------------------------------------------------------------------------------

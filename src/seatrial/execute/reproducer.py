@@ -32,11 +32,10 @@ from seatrial.execute.environment import (
 )
 from seatrial.execute.kept_files import TAIL
 from seatrial.execute.launchers import launch_written
-from seatrial.execute.plan.component_tests import part_of
+from seatrial.execute.plan.component import part_of
 from seatrial.execute.script import run_variables_of, settings_lines
 from seatrial.execute.toolchains import read_compiler_facts, versions_of
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.files import make_folder, open_regular, read_regular, remove_tree, write_durably
 from seatrial.hooks import keys_of
 from seatrial.journal.events import ScriptStarted

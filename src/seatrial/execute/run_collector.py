@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from seatrial.decide.state import ConductorState
 from seatrial.execute import environment as environment_capture
 from seatrial.execute import wrappers
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.backends import JobEnd
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.directory import JobEvents, cut_file, job_events
 from seatrial.execute.environment import NO_MODULE
 from seatrial.execute.hangs import waits_in
 from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
-from seatrial.execute.protocol import JobEnd
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import (
     BROKEN,
@@ -31,7 +31,7 @@ from seatrial.execute.script import (
     NOT_WRITABLE,
     judged_files,
 )
-from seatrial.execute.trial_record import Record, references_of
+from seatrial.execute.trial_folder import Record, references_of
 from seatrial.files import is_full, open_regular
 from seatrial.hooks import load, provided
 from seatrial.journal.events import Event

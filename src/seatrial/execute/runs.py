@@ -9,10 +9,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.decide.conductor import Launch
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.backends import Job
+from seatrial.execute.beside_loop import Shell, run_in_thread
 from seatrial.execute.directory import put
-from seatrial.execute.protocol import Job
-from seatrial.execute.shell import Shell
 from seatrial.files import make_folder, require_own
 from seatrial.model.machine import FileSystem
 from seatrial.model.test import Case, Test

@@ -25,9 +25,14 @@ from seatrial.execute.kept_files import changed_file
 from seatrial.execute.ledger import header_of, run_header
 from seatrial.execute.plan_trials import policy_by_now
 from seatrial.execute.script import judged_files
-from seatrial.execute.trial_folder import TrialFolder, references_by_now
+from seatrial.execute.trial_folder import (
+    Record,
+    TrialFolder,
+    checksum_of,
+    known_by,
+    references_by_now,
+)
 from seatrial.execute.trial_paths import run_directory
-from seatrial.execute.trial_record import Record, checksum_of, known_by
 from seatrial.files import read_regular
 from seatrial.journal import events
 from seatrial.journal.journal import Damage, Journal, damage_of, damage_text, read

@@ -27,12 +27,11 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
+from seatrial.execute.beside_loop import kill_group, read_to_end, run_in_thread
 from seatrial.execute.builds import BuildInputs, BuildResult, changes, hashed, lock_of, result_of
-from seatrial.execute.daemon_thread import run_in_thread
 from seatrial.execute.environment import exports, inherited, preamble, toolchain_variables
 from seatrial.execute.kept_files import checksum
 from seatrial.execute.script import build_variables, digest_of_variables
-from seatrial.execute.shell import kill_group, read_to_end
 from seatrial.execute.toolchains import (
     facts_of,
     identities_of,

@@ -8,38 +8,41 @@ Settings are cases of the test, in the order of the grid. All faults of all file
 
 import math
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from seatrial.decide.sweep import first_block
 from seatrial.errors import UsageError, suggest
 from seatrial.execute.creation import suite_record
 from seatrial.execute.detect import find_machine
-from seatrial.execute.options import TrialOptions
+from seatrial.execute.launchers import launch_of
 from seatrial.execute.prepare import Prepared
-from seatrial.execute.same_settings import merged
-from seatrial.execute.trial_record import Record
+from seatrial.execute.script import run_variables
+from seatrial.execute.trial_folder import Record
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.metrics import figure_names
+from seatrial.judge.reading import Unreadable, read_text
 from seatrial.judge.references import load_for, units_of
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults, Location
 from seatrial.model.expand import Expansion, expand
 from seatrial.model.expressions import ExpressionError, compile_expression
 from seatrial.model.figures import ELAPSED
-from seatrial.model.file_model import Scalar
-from seatrial.model.identifiers import show
+from seatrial.model.file_model import Scalar, encode, plain
+from seatrial.model.identifiers import bindings_text, show
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import Site
 from seatrial.model.policy import RaceRules, ThrottleRule
 from seatrial.model.requirements import unlike_nodes
 from seatrial.model.suite import Suite, load
-from seatrial.model.test import Case, CaseSelection, Metric, Test
+from seatrial.model.test import Case, CaseSelection, Metric, RunSpec, Test, TrialOptions
 from seatrial.model.tune_file import (
     LEAST_SWEPT,
     MAX_SETTINGS,
@@ -464,3 +467,86 @@ def _throttles(tune: TuneFile, machine: Machine, at: Location) -> list[ThrottleR
     stale = max(300.0, 2 * (gauge.every.seconds + gauge.timeout.seconds))
     below = tune.load.below
     return [ThrottleRule(gauge=tune.load.gauge, high=below, low=below, stale_after=stale)]
+
+
+# ---- settings that run alike ---------------------------------------------------------------------
+#
+# Settings of a tuning that run in the same way: on a full node all spreads give one launch line.
+#
+#     kept, left_out = merged(cases, test, machine, axes, default)
+#     left_out        # [(case of spread=pack, "it runs as spread=numa does: ...")]
+#
+# Only an axis that the test names in keys of ``run`` alone, such as ``spread: spread``, can have
+# such values: a script that names it, or a file of the test that does, may do something else with
+# each.
+
+
+MAX_SEARCHED_BYTES = 1 << 20  # of a file of the test that is searched for the name of an axis
+SAME = "the same launch, environment and script"
+_OWN_FILES = ("test.yaml", "tune.yaml")
+
+
+def merged(
+    cases: Sequence[Case],
+    test: Test,
+    machine: Machine,
+    axes: Sequence[str],
+    default: Mapping[str, Scalar],
+) -> tuple[list[Case], list[tuple[Case, str]]]:
+    """Return the cases, of those that run in the same way one: the default, else the first; and
+    the others with the reason."""
+    idle = [axis for axis in axes if axis != TOOLCHAIN and _is_of_run_alone(axis, test)]
+    if not idle:
+        return list(cases), []
+    groups: dict[bytes, list[Case]] = {}  # by the way in which they run
+    for case in cases:
+        groups.setdefault(_way(case, test, machine, idle), []).append(case)
+    usual = {axis: show(value) for axis, value in default.items()}
+    dropped = [each for group in groups.values() for each in _dropped(group, axes, usual)]
+    gone = {case.id for case, _ in dropped}
+    return [case for case in cases if case.id not in gone], dropped
+
+
+def _dropped(
+    group: Sequence[Case], axes: Sequence[str], usual: Mapping[str, str]
+) -> Iterator[tuple[Case, str]]:
+    """Yield all but one of cases that run in the same way, each with the reason."""
+    kept = next((case for case in group if _setting(case, axes) == usual), group[0])
+    reason = f"it runs as {bindings_text(_setting(kept, axes))} does: {SAME}"
+    yield from ((case, reason) for case in group if case is not kept)
+
+
+def _setting(case: Case, axes: Sequence[str]) -> dict[str, str]:
+    return {
+        axis: show(case.toolchain if axis == TOOLCHAIN else case.parameters[axis]) for axis in axes
+    }
+
+
+def _way(case: Case, test: Test, machine: Machine, idle: Sequence[str]) -> bytes:
+    """Return how a case runs; cases for which it is equal run in the same way."""
+    launch = launch_of(machine, test, case)
+    others = {name: show(value) for name, value in case.parameters.items() if name not in idle}
+    like = replace(case, id="", parameters=others, placement=type(case.placement)())
+    return msgspec.json.encode(
+        [like, launch.line, launch.before, run_variables(machine, test, case)]
+    )
+
+
+def _is_of_run_alone(axis: str, test: Test) -> bool:
+    """Return whether a test names an axis in keys of ``run``, and nowhere where it may do anything
+    with it. One that it names nowhere is a variable that its programs may read."""
+    word = re.compile(rf"\b{re.escape(axis)}\b")
+    keys = plain(replace(test.run, script=""))
+    if not any(isinstance(value, str) and word.search(value) for value in keys.values()):
+        return False
+    rest = replace(test, run=RunSpec(script=test.run.script), parameters={}, defaults={}, name="")
+    if word.search(encode(replace(rest, folder="")).decode()):
+        return False
+    for path in Path(test.folder).rglob("*"):
+        if path.is_file() and path.name not in _OWN_FILES:
+            try:
+                if word.search(read_text(path.parent, path.name, MAX_SEARCHED_BYTES, "")):
+                    return False
+            except Unreadable:
+                return False
+    return True

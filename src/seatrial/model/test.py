@@ -7,7 +7,7 @@ the two cannot differ.
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from seatrial.hooks import provided, with_fields, with_keys
 from seatrial.model.failures import KnownFailure, log_pattern
@@ -691,6 +691,31 @@ class CaseSelection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     toolchains: list[str] = []
     settings: dict[str, str] = {}
     repeat: int = 0
+
+
+class TrialOptions(CaseSelection, frozen=True, kw_only=True, omit_defaults=True):
+    """What a person asks for a trial of a suite: the options of ``seatrial run``."""
+
+    #: Folders of tests.
+    suites: list[str]
+    #: How many jobs are in flight at most; 0: as many as the machine's file says.
+    jobs: int = 0
+    #: After so many failures no further runs start; 0: they do.
+    max_failures: int = 0
+    #: The trial whose failed cases run.
+    failed_from: str = ""
+    #: Whether no build is taken from other trials.
+    rebuild: bool = False
+    #: Whether all runs share allocations, as far as they need the same nodes.
+    together: bool = False
+    #: The repeats of a case are runs in each of so many allocations.
+    allocations: int = 1
+    #: How the trial was run, by name; sides of a comparison are chosen by them.
+    labels: dict[str, str] = field(default_factory=dict)
+    #: Whether it is recorded which rank sends how much to which.
+    pattern: bool = False
+    #: Who consented that tests run which are harmful.
+    consent: list[str] = []
 
 
 class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):

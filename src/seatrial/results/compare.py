@@ -19,7 +19,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples

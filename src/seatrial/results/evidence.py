@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.execute.plan.checklist import ItemResult, ItemStatus
+from seatrial.execute.plan.component import ItemResult, ItemStatus
 from seatrial.files import open_regular
 from seatrial.journal.events import EvidenceGiven
 from seatrial.model.plan import Evidence

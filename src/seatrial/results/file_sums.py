@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.judge.learning import learned_files
 from seatrial.judge.references import Learned, Reference
 from seatrial.model.codes import PASS, PERFORMANCE

@@ -14,10 +14,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.escaping import comment, shell_word
+from seatrial.execute.backends import Job
 from seatrial.execute.batch.batch import client_of
 from seatrial.execute.environment import environment_lines, environments, exports
 from seatrial.execute.launchers import launch_of
-from seatrial.execute.protocol import Job
 from seatrial.execute.script import run_variables, stripe_line, tunables_line
 from seatrial.model.build import toolchain_of
 from seatrial.model.identifiers import show

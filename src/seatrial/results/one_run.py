@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from seatrial.escaping import plain_line
 from seatrial.execute.launchers import TASK_GPUS, launch_line, launch_written
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.journal import events
 from seatrial.judge.derived import Whole, breakdowns
 from seatrial.model.codes import code_of

@@ -12,9 +12,8 @@ from pathlib import Path
 from msgspec import UNSET
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.plan.component_tests import file_system_of
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.plan.component import file_system_of
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.judge.promises import NOTHING, Beside, Promises, beside, promises_of
 from seatrial.model.machine import Machine
 from seatrial.model.machine_file import described, is_path, load_machine, machine_file

@@ -21,9 +21,8 @@ from msgspec import Struct
 from seatrial.errors import TrialError
 from seatrial.execute.builds import RESULT
 from seatrial.execute.toolchains import PACKAGES, not_known, read_compiler_facts, versions_of
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.execute.trial_record import Record
 from seatrial.files import read_regular
 from seatrial.model import build
 from seatrial.model.file_model import plain

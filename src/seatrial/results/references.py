@@ -14,8 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.trial_folder import TrialFolder, references_by_now
-from seatrial.execute.trial_record import references_of
+from seatrial.execute.trial_folder import TrialFolder, references_by_now, references_of
 from seatrial.judge import references as refs
 from seatrial.judge.learning import learn
 from seatrial.judge.references import Learned, Reference, References

@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decide.in_flight import expected_runs
-from seatrial.execute.plan.checklist import ItemStatus, items_of
-from seatrial.execute.plan.component_tests import Place, named_beside, together
+from seatrial.execute.plan.component import ItemStatus, Place, items_of, named_beside, together
 from seatrial.execute.plan.policy import shared_node, width_of_machine, widths_of
-from seatrial.execute.trial_record import Record, references_of
+from seatrial.execute.trial_folder import Record, references_of
 from seatrial.grouping import grouped
 from seatrial.journal.clock import present
 from seatrial.journal.events import (

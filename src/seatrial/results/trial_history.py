@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from seatrial.decide.policy_change import differences, followed
-from seatrial.execute.plan.checklist import Ticks
+from seatrial.execute.plan.component import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
 from seatrial.journal.run_life import RunLife, RunState

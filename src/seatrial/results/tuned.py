@@ -22,8 +22,7 @@ from seatrial.decide.race import RIGHT, LargestSearch, Race, RaceDemand, Setting
 from seatrial.decide.state import ConductorState
 from seatrial.decide.sweep import Sweep
 from seatrial.errors import UsageError
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.journal.events import MetricRecorded, RunJudged, ScriptStarted
 from seatrial.journal.journal import read
 from seatrial.judge.promises import beside

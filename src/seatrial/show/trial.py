@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from urllib.parse import quote, urlencode
 
-from seatrial.execute.plan.checklist import ItemResult, ItemStatus
+from seatrial.execute.plan.component import ItemResult, ItemStatus
 from seatrial.results.criteria.view import Result
 from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.node_hours import NodeShares, TestShare

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.execute.backends import Job, Submission
 from seatrial.execute.batch.submitter import FORGOTTEN, NO_PLACE, places, tasks_of, write_submission
-from seatrial.execute.protocol import Job, Submission
 
 
 def submission(trial: Path, *names: str) -> Submission:

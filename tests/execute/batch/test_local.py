@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.execute import local
-from seatrial.execute.local import LocalBackend
-from seatrial.execute.protocol import (
+from seatrial.execute.backends import (
     Disturbed,
     Job,
     JobEnd,
@@ -24,6 +23,7 @@ from seatrial.execute.protocol import (
     Submission,
     Update,
 )
+from seatrial.execute.local import LocalBackend
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.model.test import JobOptions
 from tests.execute.helpers import updates_of
@@ -324,7 +324,7 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from seatrial.execute.local import LocalBackend
-from seatrial.execute.protocol import Job, Submission
+from seatrial.execute.backends import Job, Submission
 
 async def main():
     backend = LocalBackend(4)

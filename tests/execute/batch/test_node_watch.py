@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.execute.backends import Job, NodesDown, NodesUp, Submission
 from seatrial.execute.batch.scheduler_client import UnexpectedOutput
 from seatrial.execute.batch.slurm import parse_sinfo, sbatch_line
 from seatrial.execute.batch.submitter import arrange, changes
-from seatrial.execute.protocol import Job, NodesDown, NodesUp, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.schedulers import Slurm
 

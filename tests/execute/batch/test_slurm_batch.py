@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.execute.backends import Job, Submission
 from seatrial.execute.batch.scheduler_client import PREFIX
 from seatrial.execute.batch.slurm import cluster_option, sbatch_line, write_job_script
 from seatrial.execute.batch.submitter import arrange
-from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.schedulers import Slurm
 from seatrial.model.test import JobOptions

@@ -13,12 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.execute import directory
-from seatrial.execute.batch import batch, scheduler_client, submitter
-from seatrial.execute.batch import submitter as job_readings
-from seatrial.execute.batch.batch import BatchBackend
-from seatrial.execute.batch.slurm import SlurmClient
-from seatrial.execute.directory import JobEvents
-from seatrial.execute.protocol import (
+from seatrial.execute.backends import (
     Job,
     JobEnd,
     NeverStarted,
@@ -28,6 +23,11 @@ from seatrial.execute.protocol import (
     Trouble,
     Update,
 )
+from seatrial.execute.batch import batch, scheduler_client, submitter
+from seatrial.execute.batch import submitter as job_readings
+from seatrial.execute.batch.batch import BatchBackend
+from seatrial.execute.batch.slurm import SlurmClient
+from seatrial.execute.directory import JobEvents
 from seatrial.model.codes import CANCELLED, LOST, SPECIAL_EXIT
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.schedulers import BatchTime, Slurm

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.execute.plan.component_tests import chosen_tests, part_of
+from seatrial.execute.plan.component import chosen_tests, part_of
 from seatrial.judge.references import Reference
 from seatrial.model.moments import Moment
 from seatrial.model.plan import Component, ComponentTest

@@ -15,9 +15,8 @@ import pytest
 import yaml
 
 from seatrial.errors import InvalidFiles
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import Prepared, prepare_trial
-from seatrial.model.test import Case
+from seatrial.model.test import Case, TrialOptions
 
 GCC = {"cc": "gcc", "cflags": "-O2"}
 CLANG = {"cc": "clang", "cflags": "-O2"}

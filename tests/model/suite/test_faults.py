@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import InvalidFiles
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import prepare_trial
+from seatrial.model.test import TrialOptions
 from tests.model.suite.helpers import Place
 
 DATA = Path(__file__).parent / "data"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from seatrial.execute.backends import Job, Submission
 from seatrial.execute.batch.scheduler_client import SubmissionRefused
-from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.test import JobOptions
 from seatrial.plugins.gridengine import GridEngine

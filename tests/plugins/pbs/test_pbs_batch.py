@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from seatrial.execute.protocol import Job, Submission
+from seatrial.execute.backends import Job, Submission
 from seatrial.model.machine import Machine, NodeGroup
 from seatrial.model.test import JobOptions
 from seatrial.plugins.pbs import Pbs

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seatrial.decide.conductor import Conductor, Decision, Finish
-from seatrial.execute.protocol import Queued
+from seatrial.execute.backends import Queued
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import (
     AlertRaised,

@@ -9,9 +9,7 @@ from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from seatrial.execute.creation import create
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.journal.events import (
     BuildEnded,
     BuildStarted,
@@ -34,7 +32,7 @@ from seatrial.journal.events import (
 from seatrial.journal.journal import Journal, read
 from seatrial.model.codes import BUILD_FAILED, CANCELLED, PASS, RECALLED, WRONG_ANSWER, Code
 from seatrial.model.machine import Machine, NodeGroup
-from seatrial.model.test import Build, Case, RunSpec, Test
+from seatrial.model.test import Build, Case, RunSpec, Test, TrialOptions
 
 NOON = 1_795_262_400_000_000_000  # 2026-11-21 12:00:00 UTC, in ns
 SECOND = 1_000_000_000

@@ -9,8 +9,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import Overall
 from seatrial.results.status import status

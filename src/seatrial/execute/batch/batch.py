@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import BackendError
-from seatrial.execute import protocol
+from seatrial.execute import backends
+from seatrial.execute.backends import Bundles, BundleWatch, allocation_of
 from seatrial.execute.background import BackgroundTasks
 from seatrial.execute.batch.scheduler_client import (
     ENDED,
@@ -40,7 +41,6 @@ from seatrial.execute.batch.submitter import (
     places,
     tasks_of,
 )
-from seatrial.execute.bundles import Bundles, BundleWatch, allocation_of
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.hangs import nodes_in_order
 from seatrial.hooks import load
@@ -76,7 +76,7 @@ class BatchBackend:
         self._outages.scheduler = self.client.scheduler.title
         self._tasks: dict[str, BatchTask] = {}  # by run, or by submission of a bundle
         self._bundles = Bundles[BatchTask](self._report)
-        self._handed: list[protocol.Submission] = []  # that are being submitted, or looked for
+        self._handed: list[backends.Submission] = []  # that are being submitted, or looked for
         self._cancels: dict[str, bool] = {}  # run id -> whether only while it is pending
         self._changed = asyncio.Event()
         self._nodes: NodeWatch | None = None
@@ -91,22 +91,22 @@ class BatchBackend:
         await self._submitter.learn_config()
         self._work.spawn(self._poll_for_ever())
 
-    def arrange(self, jobs: Sequence[protocol.Job]) -> list[protocol.Submission]:
+    def arrange(self, jobs: Sequence[backends.Job]) -> list[backends.Submission]:
         return arrange(jobs, self.client.largest_array)
 
     def free_directory(self, path: Path) -> None:
         """The scheduler may have a job there that this driver does not know; that job keeps it."""
 
-    def write(self, submission: protocol.Submission) -> None:
+    def write(self, submission: backends.Submission) -> None:
         self.client.write(self.submissions / submission.name, submission)
 
     # ---- submitting and finding again -----------------------------------------------------
 
-    async def submit(self, submission: protocol.Submission) -> None:
+    async def submit(self, submission: backends.Submission) -> None:
         """Submit in the background, and repeat that where it may help."""
         self._spawn(submission, self._submit(submission))
 
-    def _spawn(self, submission: protocol.Submission, work: Coroutine[None, None, None]) -> None:
+    def _spawn(self, submission: backends.Submission, work: Coroutine[None, None, None]) -> None:
         self._handed.append(submission)
         task = self._work.spawn(work)
         task.add_done_callback(lambda _: self._handed.remove(submission))
@@ -115,12 +115,12 @@ class BatchBackend:
         handed = {job.run_id for submission in self._handed for job in submission.jobs}
         return handed | self._tasks.keys() | self._bundles.keys()
 
-    async def _submit(self, submission: protocol.Submission) -> None:
+    async def _submit(self, submission: backends.Submission) -> None:
         try:
             array = await self._submitter.submit(submission)
         except SubmissionRefused as error:
             for job in submission.jobs:
-                self._report(protocol.Refused(job.run_id, str(error)))
+                self._report(backends.Refused(job.run_id, str(error)))
             return
         if array is not None:
             self._register(submission, array)
@@ -128,7 +128,7 @@ class BatchBackend:
         for job in submission.jobs:
             self._end(job, CANCELLED.number, "never submitted")
 
-    def _register(self, submission: protocol.Submission, array: int) -> None:
+    def _register(self, submission: backends.Submission, array: int) -> None:
         """Watch the jobs of a submission."""
         if submission.is_bundle:
             tasks = [self._follow(submission, array)] * len(submission.jobs)
@@ -136,12 +136,12 @@ class BatchBackend:
             tasks = tasks_of(submission, array, self.submissions / submission.name)
             self._tasks |= {task.job.run_id: task for task in tasks}
         for job, task in zip(submission.jobs, tasks, strict=True):
-            self._report(protocol.Queued(job.run_id, self._id(task)))
+            self._report(backends.Queued(job.run_id, self._id(task)))
         if unplaced := tuple(task.job.run_id for task in tasks if task.index == NO_PLACE):
-            self._report(protocol.Unfollowed(submission.name, unplaced))
+            self._report(backends.Unfollowed(submission.name, unplaced))
         self._changed.set()
 
-    def _follow(self, submission: protocol.Submission, array: int) -> BatchTask:
+    def _follow(self, submission: backends.Submission, array: int) -> BatchTask:
         """Watch the job of a bundle."""
         folder = self.submissions / submission.name
         watch = BundleWatch(folder, submission.jobs)
@@ -157,7 +157,7 @@ class BatchBackend:
     def _id(self, task: BatchTask) -> str:
         return self.client.task_id(task.array, task.index, task.alone)
 
-    async def find(self, submissions: Sequence[protocol.Submission], known: dict[str, str]) -> None:
+    async def find(self, submissions: Sequence[backends.Submission], known: dict[str, str]) -> None:
         for submission in submissions:
             ids = {job.run_id: known[job.run_id] for job in submission.jobs if job.run_id in known}
             if submission.is_bundle and ids:
@@ -168,7 +168,7 @@ class BatchBackend:
             if not submission.is_bundle:
                 self._watch(submission, ids)
 
-    def _watch(self, submission: protocol.Submission, ids: Mapping[str, str]) -> None:
+    def _watch(self, submission: backends.Submission, ids: Mapping[str, str]) -> None:
         """Watch the jobs of an array whose ids are known, by run."""
         alone = len(places(self.submissions / submission.name)) == 1
         for job in submission.jobs:
@@ -178,14 +178,14 @@ class BatchBackend:
                 self._tasks[job.run_id] = BatchTask(job, submission.name, array, index, single)
         self._changed.set()
 
-    async def _find(self, submission: protocol.Submission) -> None:
+    async def _find(self, submission: backends.Submission) -> None:
         """Report the state of a submission that was announced before a restart."""
         array = await self._submitter.find(submission)
         if array is not None:
             self._register(submission, array)
             return
         for job in submission.jobs:
-            self._report(protocol.NeverStarted(job.run_id))
+            self._report(backends.NeverStarted(job.run_id))
 
     # ---- polling --------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class BatchBackend:
         if self._cancels.get(run_id):
             del self._cancels[run_id]
         if task.bundle is None:
-            self._report(protocol.Started(run_id, nodes))
+            self._report(backends.Started(run_id, nodes))
 
     async def _look_for(self, missing: Sequence[BatchTask]) -> None:
         """Find out about jobs that the controller does not show any more, by the accounting and by
@@ -369,7 +369,7 @@ class BatchBackend:
 
     def _end(
         self,
-        job: protocol.Job,
+        job: backends.Job,
         code: int | None,
         state: str,
         exit_code: int | None = None,
@@ -383,7 +383,7 @@ class BatchBackend:
         output = None
         if task is not None:
             output = self.client.output(self.submissions / task.name, task.index)
-        self._report(protocol.JobEnd(job.run_id, code, state, exit_code, nodes, output))
+        self._report(backends.JobEnd(job.run_id, code, state, exit_code, nodes, output))
 
     # ---- the rest of the protocol ---------------------------------------------------------
 
@@ -405,13 +405,13 @@ class BatchBackend:
         if task.bundle is not None and task.bundle.cancel(run_ids, pending_only) and run_ids:
             self._cancels[key] = pending_only and self._cancels.get(key, True)
 
-    def recovered(self) -> list[protocol.Trouble]:
+    def recovered(self) -> list[backends.Trouble]:
         return self._outages.recovered()
 
     async def close(self) -> None:
         await self._work.end()
 
-    async def inspect(self, job: protocol.Job, script: str) -> str:
+    async def inspect(self, job: backends.Job, script: str) -> str:
         task = self._tasks.get(job.run_id) or self._bundles.get(job.run_id)
         if task is None or task.array == FORGOTTEN:
             return ""

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
 from seatrial.errors import BackendError
+from seatrial.execute.backends import Job, Submission, Trouble
+from seatrial.execute.beside_loop import ends_within, kill_group, read_to_end
 from seatrial.execute.environment import inherited
-from seatrial.execute.protocol import Job, Submission, Trouble
-from seatrial.execute.shell import ends_within, kill_group, read_to_end
 from seatrial.files import open_descriptor, open_to_write, read_start
 from seatrial.model import codes
 from seatrial.model.machine import Machine

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seatrial.account import name_of
+from seatrial.execute.backends import Job, Submission, allocation_of
 from seatrial.execute.batch.scheduler_client import (
     ACTIVE,
     ENDED,
@@ -21,8 +22,6 @@ from seatrial.execute.batch.scheduler_client import (
     groups,
 )
 from seatrial.execute.batch.submitter import write_submission
-from seatrial.execute.bundles import allocation_of
-from seatrial.execute.protocol import Job, Submission
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold
 from seatrial.model.nodes import node_names, unknown_features

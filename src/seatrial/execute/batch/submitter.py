@@ -17,6 +17,19 @@ from pathlib import Path
 from typing import Literal
 
 from seatrial.escaping import shell_word
+from seatrial.execute.backends import (
+    BundleWatch,
+    Doubled,
+    Job,
+    NodesDown,
+    NodesUp,
+    Queued,
+    Submission,
+    Update,
+    arranged,
+    bundle_files,
+    read_progress,
+)
 from seatrial.execute.batch.scheduler_client import (
     PREFIX,
     CommandOutages,
@@ -25,11 +38,9 @@ from seatrial.execute.batch.scheduler_client import (
     TaskState,
     Unanswered,
 )
-from seatrial.execute.bundles import BundleWatch, arranged, bundle_files, read_progress
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.environment import write_script
-from seatrial.execute.protocol import Doubled, Job, NodesDown, NodesUp, Queued, Submission, Update
 from seatrial.files import make_folder, read_regular, sync_folder, write_durably
 from seatrial.model.node_set import fold
 

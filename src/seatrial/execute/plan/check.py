@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from seatrial.errors import UsageError, suggest
 from seatrial.execute.plan.check_criteria import check_conditions, check_evidence, check_ids
-from seatrial.execute.plan.component_tests import (
+from seatrial.execute.plan.component import (
     check_alongside,
     chosen_tests,
     fits,

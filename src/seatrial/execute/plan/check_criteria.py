@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from seatrial.execute.plan.checklist import id_of
-from seatrial.execute.plan.component_tests import chosen_tests, fits, only_evidence
+from seatrial.execute.plan.component import chosen_tests, fits, id_of, only_evidence
 from seatrial.execute.plan.load import unread
 from seatrial.files import open_regular
 from seatrial.judge.file_use import UNITS

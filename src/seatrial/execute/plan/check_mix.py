@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from seatrial.execute.plan import policy
 from seatrial.execute.plan.check import ROUNDING, listed, too_large_sum
-from seatrial.execute.plan.component_tests import (
+from seatrial.execute.plan.component import (
     part_of,
     pattern_of,
     written_copies,

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.decide.nodes import placing_of
-from seatrial.execute.plan.component_tests import fits, part_of
+from seatrial.execute.plan.component import fits, part_of
 from seatrial.model import policy as resolved
 from seatrial.model.machine import FileSystem, Machine, MetadataTarget
 from seatrial.model.moments import TimeSpan

@@ -15,7 +15,7 @@ from seatrial.decide.in_flight import planned_for
 from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.plan.check import check_plan
 from seatrial.execute.plan.check_mix import check_mix, check_sizes
-from seatrial.execute.plan.component_tests import chosen_tests, file_system_of, place_of, together
+from seatrial.execute.plan.component import chosen_tests, file_system_of, place_of, together
 from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
 from seatrial.execute.prepare import told_waits

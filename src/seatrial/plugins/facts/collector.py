@@ -22,7 +22,7 @@ from seatrial.errors import UsageError
 from seatrial.execute.run_collector import RunReader
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.script import judged_files
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.judge.log_rules import (
     FACTS_APP,
     FACTS_FILE,

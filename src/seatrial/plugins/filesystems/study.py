@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.hooks import provided
 from seatrial.journal.events import GaugeRead
 from seatrial.journal.journal import read

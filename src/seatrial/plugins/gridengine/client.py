@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from seatrial.account import name_of
+from seatrial.execute.backends import Job, Submission, allocation_of
 from seatrial.execute.batch.scheduler_client import (
     QdelClient,
     SubmissionRefused,
@@ -23,8 +24,6 @@ from seatrial.execute.batch.scheduler_client import (
     UnexpectedOutput,
 )
 from seatrial.execute.batch.submitter import write_submission
-from seatrial.execute.bundles import allocation_of
-from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold, unfold

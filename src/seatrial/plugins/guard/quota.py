@@ -20,7 +20,7 @@ from seatrial.cli.query_common import tell
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import lua_text, plain_line
-from seatrial.execute.shell import Shell
+from seatrial.execute.beside_loop import Shell
 from seatrial.files import read_start
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.expressions import ExpressionError, compile_expression

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.execute.background import Tasks
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.beside_loop import run_in_thread
 from seatrial.hooks import value_of
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show

@@ -30,10 +30,8 @@ from seatrial.account import user_name
 from seatrial.errors import JournalError, SeatrialError, TrialError, UsageError
 from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED
 from seatrial.execute.creation import create
-from seatrial.execute.options import TrialOptions
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import ImportedFrom, Record, TrialFolder
 from seatrial.execute.trial_paths import tags
-from seatrial.execute.trial_record import ImportedFrom, Record
 from seatrial.journal import events
 from seatrial.journal.journal import Journal, read
 from seatrial.judge.check_tests import check_judging
@@ -44,7 +42,7 @@ from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import run_id_of
 from seatrial.model.machine import Machine
 from seatrial.model.suite import load
-from seatrial.model.test import Case, Test
+from seatrial.model.test import Case, Test, TrialOptions
 from seatrial.units import SECOND_NS, count, listed, show_number
 
 # ---- notes ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.escaping import plain
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.model.suite import PATTERN_FILE
 from seatrial.plugins.orders.patterns import Pattern, PatternSummary, parsed, rank_map, summary_of
 from seatrial.results.store.tables import RunRow

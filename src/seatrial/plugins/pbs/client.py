@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from seatrial.execute.backends import Job, Submission, allocation_of
 from seatrial.execute.batch.scheduler_client import (
     QdelClient,
     TaskState,
@@ -24,8 +25,6 @@ from seatrial.execute.batch.scheduler_client import (
     UnexpectedOutput,
 )
 from seatrial.execute.batch.submitter import write_submission
-from seatrial.execute.bundles import allocation_of
-from seatrial.execute.protocol import Job, Submission
 from seatrial.hooks import value_of
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold

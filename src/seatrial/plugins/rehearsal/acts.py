@@ -12,7 +12,7 @@ import click
 
 from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable
-from seatrial.execute.plan.component_tests import Place, together
+from seatrial.execute.plan.component import Place, together
 from seatrial.plugins.rehearsal.report import (
     Odds,
     RehearsalReport,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from seatrial.execute.plan.check import check_span
-from seatrial.execute.plan.component_tests import fits
+from seatrial.execute.plan.component import fits
 from seatrial.execute.plan.load import Loaded, unread
 from seatrial.hooks import value_of
 from seatrial.judge.metrics import figure_names

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from seatrial.errors import UsageError
-from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.execute.backends import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.files import open_regular
 from seatrial.model import codes
 from seatrial.model.machine import Machine

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.execute.creation import create
-from seatrial.execute.plan.component_tests import fits
+from seatrial.execute.plan.component import fits
 from seatrial.execute.plan.policy import shared_node
 from seatrial.execute.plan.prepare import PreparedComponent, PreparedPlan
 from seatrial.execute.plan_trials import record_without_inputs
-from seatrial.execute.trial_record import references_of
+from seatrial.execute.trial_folder import references_of
 from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal
 from seatrial.model.file_model import Duration, Span

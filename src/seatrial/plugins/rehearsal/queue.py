@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from seatrial.execute.protocol import JobEnd
+from seatrial.execute.backends import JobEnd
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.plugins.rehearsal.keys import FileSystemModel, capacity_of
 from seatrial.plugins.rehearsal.node_names import choose

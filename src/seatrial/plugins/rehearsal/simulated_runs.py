@@ -13,11 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.decide.conductor import Conductor, Launch
-from seatrial.execute.bundles import walltime_of
+from seatrial.execute.backends import NodesDown, NodesUp, Queued, Refused, Started, walltime_of
 from seatrial.execute.ledger import RunEventHeader, header_of
-from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.execute.run_collector import cancellation, end_reason
-from seatrial.execute.trial_record import Record, references_of
+from seatrial.execute.trial_folder import Record, references_of
 from seatrial.journal import events
 from seatrial.journal.events import Event
 from seatrial.judge.references import References, compare

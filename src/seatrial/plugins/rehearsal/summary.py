@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from seatrial.execute.plan.component_tests import named_beside
+from seatrial.execute.plan.component import named_beside
 from seatrial.execute.plan.prepare import PreparedComponent
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, UNCOUNTED

@@ -19,7 +19,7 @@ from seatrial.decide.admission import STALE_NS, declared
 from seatrial.decide.conductor import BuildVerdict, Conductor, Launch, carry_out
 from seatrial.execute.ledger import run_header
 from seatrial.execute.plan.policy import shared_node
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.journal import events
 from seatrial.model.codes import PASS, TIMEOUT, code_of
 from seatrial.model.nodes import node_names

@@ -12,8 +12,7 @@ from seatrial.cli import Folders
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
-from seatrial.execute.same_settings import require_own
-from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_folder import TrialFolder, require_own
 from seatrial.hooks import value_of
 from seatrial.journal.journal import Journal
 from seatrial.model.node_set import unfold_or_empty

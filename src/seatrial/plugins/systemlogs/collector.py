@@ -16,12 +16,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from seatrial.execute.daemon_thread import run_in_thread
+from seatrial.execute.beside_loop import Shell, run_in_thread
 from seatrial.execute.directory import JobEvents
 from seatrial.execute.run_collector import RunReader
 from seatrial.execute.runs import RunUnderWay
-from seatrial.execute.shell import Shell
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.hooks import value_of
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.journal.run_life import RunLife

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from seatrial.escaping import plain_line
-from seatrial.execute.shell import CommandResult
+from seatrial.execute.beside_loop import CommandResult
 from seatrial.files import open_regular
 from seatrial.judge.log_rules import LogRuleFile, shipped_log_rules
 from seatrial.model.documents import Faults, decode, read

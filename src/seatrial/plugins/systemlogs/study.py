@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from seatrial.errors import UsageError
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.hooks import value_of
 from seatrial.plugins.systemlogs.findings import (
     HOUR_S,

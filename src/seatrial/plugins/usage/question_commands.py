@@ -26,9 +26,9 @@ from seatrial.cli.options import (
 )
 from seatrial.cli.query_common import opened, print_or_draw
 from seatrial.errors import UsageError
-from seatrial.execute.options import TrialOptions
 from seatrial.execute.prepare import left_out_of, prepare_trial
 from seatrial.model.moments import zone_of
+from seatrial.model.test import TrialOptions
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, Context, context_of
 from seatrial.plugins.usage.coverage import coverage_page, share_page, tests_of

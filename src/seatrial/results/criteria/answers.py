@@ -11,7 +11,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from seatrial.decide.in_flight import PlannedShares, planned_for
-from seatrial.execute.plan.checklist import ItemStatus, items_of
+from seatrial.execute.plan.component import ItemStatus, items_of
 from seatrial.model import codes
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import fold

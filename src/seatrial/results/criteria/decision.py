@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.execute.plan.component_tests import only_evidence
+from seatrial.execute.plan.component import only_evidence
 from seatrial.hooks import load
 from seatrial.model.kinds import kind_of
 from seatrial.model.plan import Component, Criterion, Waiver

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.execute.plan.component_tests import fits
+from seatrial.execute.plan.component import fits
 from seatrial.journal.trial import TrialState
 from seatrial.judge.references import References
 from seatrial.model import codes

@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record
 from seatrial.judge.derived import Whole, breakdowns
 from seatrial.judge.promises import COLUMN, told
 from seatrial.judge.statistics.outliers import Class

@@ -15,8 +15,7 @@ from seatrial import __version__
 from seatrial.account import account
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.journal.events import BuildEnded, Event, ScriptStarted
 from seatrial.journal.journal import Reading, read
 from seatrial.judge.learning import unlearned_sums

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from seatrial.execute.kept_files import MAX_BYTES, checksum, removal_rule, removes
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.files import open_regular
 from seatrial.journal import events
 from seatrial.journal.journal import Block, read_blocks

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial.escaping import plain_line
-from seatrial.execute.plan.checklist import ItemStatus
-from seatrial.execute.plan.component_tests import fits
-from seatrial.execute.trial_record import Record, checksum_of, references_of
+from seatrial.execute.plan.component import ItemStatus, fits
+from seatrial.execute.trial_folder import Record, checksum_of, references_of
 from seatrial.journal import events
 from seatrial.judge.file_use import FACTOR, OPEN_FILES, compare
 from seatrial.model.codes import code_of

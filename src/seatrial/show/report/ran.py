@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from seatrial import __version__
 from seatrial.escaping import plain_line
 from seatrial.execute.launchers import launch_line
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.judge.learning import is_learned
 from seatrial.model.build import changed_flags, name_of, own_flags, path_of
 from seatrial.model.codes import CANCELLED, KNOWN, RECALLED, code_of

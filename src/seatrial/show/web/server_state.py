@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.execute.trial_folder import TrialFolder, references_by_now
-from seatrial.execute.trial_record import Record, references_of
+from seatrial.execute.trial_folder import Record, TrialFolder, references_by_now, references_of
 from seatrial.hooks import provided
 from seatrial.judge.references import References
 from seatrial.log import logger

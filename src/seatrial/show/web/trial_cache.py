@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from seatrial.errors import JournalError, SeatrialError, TrialError
-from seatrial.execute.plan.checklist import ItemStatus, items_of
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.plan.component import ItemStatus, items_of
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.files import open_regular
 from seatrial.journal.clock import present
 from seatrial.journal.journal import fingerprint, read_blocks

@@ -18,9 +18,7 @@ from pathlib import Path
 from threading import Thread
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.alerts import alarms, told_of
-from seatrial.execute.heartbeat import silent_for
-from seatrial.execute.plan_trials import to_begin
+from seatrial.execute.alerts import alarms, silent_for, to_begin, told_of
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.execute.trial_paths import tags
 from seatrial.files import opened_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seatrial.execute.protocol import Started
+from seatrial.execute.backends import Started
 from seatrial.model.file_model import typed
 from seatrial.model.machine import FileSystem, Machine, NodeGroup
 from seatrial.model.node_set import unfold

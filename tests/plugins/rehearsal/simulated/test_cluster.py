@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from seatrial.execute.protocol import NodesDown, NodesUp, Queued, Refused, Started
+from seatrial.execute.backends import NodesDown, NodesUp, Queued, Refused, Started
 from seatrial.model import codes
 from seatrial.model.file_model import Duration, Share
 from seatrial.model.node_set import unfold

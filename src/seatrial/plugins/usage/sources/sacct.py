@@ -30,8 +30,8 @@ from seatrial.account import name_of
 from seatrial.cli import Folders
 from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import BackendError, UsageError
+from seatrial.execute.beside_loop import kill_group
 from seatrial.execute.environment import inherited
-from seatrial.execute.shell import kill_group
 from seatrial.model.machine import NodeGroup
 from seatrial.model.moments import zone_of
 from seatrial.model.requirements import cpus_of

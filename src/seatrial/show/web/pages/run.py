@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain, plain_line
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.judge.promises import NOTHING, Promises, beside
 from seatrial.judge.references import References
 from seatrial.model.codes import code_of

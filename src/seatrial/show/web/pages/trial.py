@@ -14,8 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.errors import JournalError, TrialError, UsageError
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.lazy import np
 from seatrial.model import codes
 from seatrial.model.codes import CODES, KNOWN, RECALLED

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import JournalError, SeatrialError, TrialError
 from seatrial.execute.plan_trials import records
-from seatrial.execute.trial_folder import TrialFolder
-from seatrial.execute.trial_record import Record
+from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.results.criteria.mix import OverallState

@@ -1,19 +1,22 @@
-"""Commands of the site: short bash commands that run beside a trial, with a time limit.
+"""What may hang is done beside the loop: commands of the site in a time limit, calls in threads.
 
     shell = Shell("cat /proc/loadavg", timeout=10)
     result = await shell.run({"TRIAL": "t"})      # never raises for what the command does
     result.output, result.failure                 # failure is "" where it succeeded
 
-Nothing waits longer than the time limit: the command and its child processes are killed then. A
-command that cannot be killed, as it hangs in a file system, is not started a second time.
+No short bash command waits longer than its time limit: the command and its child processes are
+killed then. A command that cannot be killed, as it hangs in a file system, is not started a second
+time.
 """
 
 import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Coroutine, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -165,3 +168,27 @@ class _Pipe(asyncio.Protocol):
             self._transport.close()
         else:  # a cancelled listen() may have closed it already
             self._file.close()
+
+
+# ---- threads -------------------------------------------------------------------------------------
+#
+# Run work that may hang, such as access to a file system, in daemon threads. Unlike the threads of
+# an executor, these do not delay the exit of the interpreter.
+
+
+T = TypeVar("T")
+
+
+async def run_in_thread(work: Callable[[], T], name: str) -> T:
+    """Return what ``work`` returns, run in a thread of its own. Raises what ``work`` raises."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # so that it can no longer be cancelled
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(done)
