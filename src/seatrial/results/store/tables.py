@@ -838,7 +838,7 @@ RUN_NODES = Table("run_nodes", NodeSpan, primary_key="trial, run, first")
 # ---- events and figures -----------------------------------------------------------------------
 
 
-class StoredEvent(Struct):
+class StoredEvent(Struct, gc=False):
     """An event. ``value`` of a script's start are its GPUs, of a submission the nodes that were
     chosen; ``detail`` is its job, nodes, metric name, or alias."""
 
@@ -872,7 +872,7 @@ class MetricName(Struct):
 METRIC_NAMES = Table("metric_names", MetricName, unique="name, unit, better")
 
 
-class Metric(Struct):
+class Metric(Struct, gc=False):
     """A figure of merit of a run. ``metric`` is the row of its name."""
 
     run: int

@@ -116,8 +116,9 @@ class _RunUpserts:
         """Return the ids of runs that are not known."""
         return set(map(_run_id_of, block)).difference(self.known, ("",))
 
-    def make(self, event: RunEvent) -> StoredRun:
+    def make(self, event: Event) -> StoredRun:
         """Make the run of an event of the block that was looked up, as it is new."""
+        assert isinstance(event, RunEvent)  # as it names a run
         case, test = self._cases.get(event.case) or self._case(event)
         self._trial.runs += 1
         run = StoredRun(
@@ -324,16 +325,13 @@ def _has_rows(kind: type[events.Event]) -> bool:
     return str(kind.__struct_config__.tag) in _tables_of()
 
 
+@functools.cache
 def _storing(kind: type[events.Event]) -> _Storing:
     return _Storing(
         members=members(kind, kind.stored_value, kind.stored_detail, kind.stored_text),
         is_of_life=kind in RUN_KINDS,
         further=_FURTHER.get(kind) or (_RunUpserts.keep_rows if _has_rows(kind) else None),
     )
-
-
-_CLASSES: tuple[type[events.Event], ...] = (*events.EVENT_KINDS.values(), events.UnknownEvent)
-_STORING = {kind: _storing(kind) for kind in _CLASSES}
 
 
 def fold(writer: Writer, trial: StoredTrial, blocks: Iterable[Sequence[events.Event]]) -> None:
@@ -363,7 +361,7 @@ def _fold_runs(
     place in the journal."""
     others: list[tuple[int, events.Event]] = []
     for seq, event in enumerate(runs.look_up(block), trial.events + 1):
-        if not isinstance(event, events.RunEvent) or not event.run_id:
+        if not event.run_id:
             others.append((seq, event))
             continue
         run = runs.known.get(event.run_id) or runs.make(event)
@@ -371,7 +369,7 @@ def _fold_runs(
             run.last = event.time
             if event.time > (trial.last or 0):
                 trial.last = event.time
-        storing = _STORING[type(event)]
+        storing = _storing(type(event))
         if storing.is_of_life:
             run.apply(event)
         if storing.further is not None:
@@ -383,12 +381,19 @@ def _fold_runs(
 def _stored(of: int, seq: int, event: events.Event, storing: _Storing) -> StoredEvent:
     """Return the row of an event: of a run or a trial, at its place in the journal."""
     value, detail, text = storing.members(event)
-    if isinstance(value, str):
-        value = value[:LONGEST_TEXT] or None
-    elif isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
-        value = str(value)
+    if value is not None:
+        value = _bounded_value(value)
     detail, text = (detail or "")[:LONGEST_TEXT], (text or "")[:LONGEST_TEXT]
     return StoredEvent(of, event.time, seq, event.number, value, detail, text)
+
+
+def _bounded_value(value: Any) -> Any:
+    """Return a value of an event as a database can hold it; None for an empty text."""
+    if isinstance(value, str):
+        return value[:LONGEST_TEXT] or None
+    if isinstance(value, int) and not -MAX_INTEGER < value < MAX_INTEGER:
+        return str(value)
+    return value
 
 
 def _fold_trial(
@@ -408,7 +413,7 @@ def _fold_trial(
             _change_build(_build_of(writer, trial.id, builds, event.key), event)
         else:
             _change_trial(trial, life, event)
-        rows.append(_stored(trial.id, seq, event, _STORING[type(event)]))
+        rows.append(_stored(trial.id, seq, event, _storing(type(event))))
     if builds:
         writer.upsert(BUILDS, builds.values())
 
