@@ -314,10 +314,11 @@ _seatrial_found() {  # name, text
   [ -n "$2" ] && printf 'seatrial:%s=%s\n' "$1" "${2:0:200}"
   return 0
 }
-_seatrial_hash() { timeout 30 sha256sum | cut -c 1-12; }
 _seatrial_identity() {  # name, file: all that was said with the version, and the file
-  _seatrial_found "said $1" "$(printf %s "$_whole" | _seatrial_hash)"
-  _seatrial_found "program $1" "$(_seatrial_hash < "$2") $(realpath "$2")"
+  local -a _sums
+  mapfile -t _sums < <(printf %s "$_whole" | timeout 30 sha256sum -- - "$2")
+  _seatrial_found "said $1" "${_sums[0]:0:12}"
+  _seatrial_found "program $1" "${_sums[1]:0:12} $(realpath "$2")"
 }
 _seatrial_compiler() {  # name, program
   local _path
