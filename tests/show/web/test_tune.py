@@ -50,6 +50,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     (place.folder / "sweep.yaml").write_text(yaml.safe_dump(swept))
     done = place.seatrial("tune", "sweep.yaml", "-m", str(place.machine), "--name", "s", "-q")
     assert done.code == 0, done.said
+    done = place.seatrial("run", "suite", "-m", str(place.machine), "--name", "r", "-q")
+    assert done.code == 0, done.said
     with Served(place.trials) as running:
         running.until_read()
         yield running
@@ -77,6 +79,14 @@ def test_the_page_of_a_sweep_has_the_plateau_and_the_failed_point(served: Served
     assert code == 200
     assert "best time: way=2" in html and "knee: the fewest nodes" in html
     assert "way=3: failed: exit code 7" in html and "The race" not in html
+
+
+def test_the_page_leads_to_its_trial_whatever_that_is(served: Served) -> None:
+    assert frost.judged(served, "/trials/r/tune")["reason"] == "r is no tuning"
+    for tag in ("r", "t"):
+        frost.judged(served, f"/trials/{tag}/tune")
+        html = served.get(f"/trials/{tag}/tune")[1]
+        assert f'<p class="quiet">trial <a href="/trials/{tag}">{tag}</a></p>' in html
 
 
 @pytest.mark.needs("chromium")

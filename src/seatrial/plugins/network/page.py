@@ -39,6 +39,7 @@ from seatrial.show.web.nodes import View
 from seatrial.show.web.output import head
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
+from seatrial.show.web.study_view import version_of
 from seatrial.units import show_bytes
 
 MAX_FINDINGS = 200  # of a kind that are listed
@@ -455,7 +456,7 @@ def _file_of(run: RunRow) -> tuple[str, int] | None:
 def runs_with(state: ServerState) -> list[RunRow] | None:
     """Return the latest measured runs that have a matrix, the newest first; None while they are
     being looked for."""
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials(state.store()))
+    version = version_of(trials(state.store()))
 
     def look() -> list[RunRow]:
         return [run for run in nodes.widest_runs(state.store(), MAX_CASES) if _file_of(run)]

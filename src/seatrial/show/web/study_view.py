@@ -6,7 +6,7 @@ as a ``show.page.Page``, which the command prints. Each study of a plug-in is su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.hooks import Study, WebPage, load, provided
 from seatrial.results.store import queries
+from seatrial.results.store.tables import TrialRow
 from seatrial.show.page import Link, Page
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState, StudyAnswer, news_of_plugins
@@ -39,6 +40,11 @@ class Field(Struct, frozen=True):
     """What was chosen where the query has no value."""
 
 
+def version_of(trials: Iterable[TrialRow]) -> Hashable:
+    """Return what changes with every run of these trials: then a study of them is judged anew."""
+    return tuple((trial.row, trial.last, trial.passed) for trial in trials)
+
+
 def choices_of(name: str, values: Sequence[str]) -> list[Link]:
     """Return the first values of a field, to choose from."""
     return [Link(value, query={name: value}) for value in values[:MAX_CHOICES]]
@@ -60,6 +66,8 @@ class StudyView(Struct, frozen=True, kw_only=True):
     rehearsed: bool = False
     """Whether figures of rehearsals are among them."""
     notices: Sequence[str] = ()
+    trial: str = ""
+    """The tag of the one trial that it is of, if it is a page of that."""
     help: str = ""
     """How to fill the form in, behind a fold."""
     asks: str = ""
@@ -130,10 +138,8 @@ def study_data(state: ServerState, query: PageQuery) -> StudyView:
     ]
     options = {option.name: query.text(option.name) or option.default for option in study.options}
     store = state.store()
-    version = (
-        *((trial.row, trial.last, trial.passed) for trial in queries.trials(store)),
-        *(tuple(map(tuple, store.rows(sql))) for sql in news_of_plugins()),
-    )
+    news = tuple(tuple(map(tuple, store.rows(sql))) for sql in news_of_plugins())
+    version = version_of(queries.trials(store)), news
 
     def judged() -> Page:
         page: Page = load(study.run)(state.store(), **options)

@@ -41,7 +41,7 @@ from seatrial.show.web.filters import (
 )
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView, choices_of
+from seatrial.show.web.study_view import Field, StudyView, choices_of, version_of
 
 TABLES = 8  # on a page
 
@@ -357,8 +357,7 @@ def cases_view(
         made_up = any(trial.rehearsed for side in sides for trial in side.trials)
         return judge(sides), made_up
 
-    trials = queries.trials(state.store())
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    version = version_of(queries.trials(state.store()))
     name = (view.title, asked, written, test, rehearsed)
     study = state.studies.answer(name, version, judged)
     value, made_up = study.value or (None, names_rehearsal(state.store(), texts, rehearsed))

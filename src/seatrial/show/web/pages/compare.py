@@ -35,7 +35,7 @@ from seatrial.show.web.filters import (
 )
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView
+from seatrial.show.web.study_view import Field, StudyView, version_of
 
 ASKS = "Name two sides: two trials, two toolchains of one, two spans of time."
 ROWS = 100
@@ -106,8 +106,9 @@ def data(state: ServerState, query: PageQuery) -> StudyView:
     if not question.before or not question.after:
         return view
     view = replace(view, title=f"{question.after} compared with {question.before}")
-    version = tuple((trial.row, trial.last, trial.state) for trial in trials)
-    study = state.studies.answer(("compare", question), version, lambda: _judged(state, question))
+    study = state.studies.answer(
+        ("compare", question), version_of(trials), lambda: _judged(state, question)
+    )
     answer = study.value
     if answer is None:
         sides = question.before, question.after

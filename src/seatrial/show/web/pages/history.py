@@ -4,6 +4,7 @@ had, and those that others gave."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import partial
 from typing import NamedTuple, get_args
 
@@ -36,7 +37,7 @@ from seatrial.show.records import records_page
 from seatrial.show.web.filters import names_rehearsal
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView, choices_of
+from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView, choices_of, version_of
 
 POINTS = 50  # rows of the table of figures
 MAX_POINTS = 5000
@@ -158,10 +159,9 @@ def _series(state: ServerState, view: StudyView, question: Asked, points: int) -
     )
 
 
-def _version(state: ServerState) -> tuple[object, ...]:
+def _version(state: ServerState) -> Hashable:
     """Return what changes with every run and every note."""
-    trials = queries.trials(state.store())
-    return _notes_mark(state), *((trial.row, trial.last, trial.passed) for trial in trials)
+    return _notes_mark(state), version_of(queries.trials(state.store()))
 
 
 def _notes_mark(state: ServerState) -> int:
@@ -243,8 +243,7 @@ def records(state: ServerState, query: PageQuery) -> StudyView:
     )
     if not metric:
         return view
-    trials = queries.trials(state.store())
-    version = tuple((trial.row, trial.last, trial.passed) for trial in trials)
+    version = version_of(queries.trials(state.store()))
 
     def judged() -> Page:
         return records_page(metric_records(state.store(), metric, filters, case), metric)

@@ -29,8 +29,7 @@ from seatrial.results.store.upserts import gaps
 from seatrial.results.tuned import tuned
 from seatrial.results.utilisation import USES
 from seatrial.show.bands import bands_page, origin_section
-from seatrial.show.formatting import trial_address
-from seatrial.show.page import Link, Page, Section, Text
+from seatrial.show.page import Page
 from seatrial.show.tune import tuning_page
 from seatrial.show.variability import CLASSES
 from seatrial.show.web.caches import MIN_IDLE_FACTOR
@@ -38,7 +37,7 @@ from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.pages.trials import classes_of, facts_of, records_of_plan, variability_of
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView, choices_of
+from seatrial.show.web.study_view import Field, StudyView, choices_of, version_of
 from seatrial.show.web.trial_cache import GAUGE, Steps, TailedTrial, TrialFold
 from seatrial.units import SECOND_NS, count, listed
 
@@ -371,7 +370,8 @@ def tune(state: ServerState, query: PageQuery) -> StudyView:
     folder = TrialFolder(Path(row.path))
     version = folder.journal.stat().st_size if folder.journal.exists() else 0
     study = state.studies.answer(("tune", row.tag), (version,), lambda: _read_tuning(folder))
-    view = StudyView(title=f"Tuning {row.tag}", fields=(), rehearsed=row.rehearsed)
+    title = f"Tuning {row.tag}"
+    view = StudyView(title=title, fields=(), trial=row.tag, rehearsed=row.rehearsed)
     return view.answered(study)
 
 
@@ -379,9 +379,7 @@ def _read_tuning(folder: TrialFolder) -> Page:
     if folder.record().policy.race is None:
         raise UsageError(f"{folder.tag} is no tuning")
     found = tuned(folder)
-    page = tuning_page(found, rows=len(found.settings))
-    trial = Text(["trial", Link(found.trial, trial_address(found.trial))], "quiet")
-    return replace(page, sections=[Section("", [trial]), *page.sections])
+    return tuning_page(found, rows=len(found.settings))
 
 
 # ---- bands ---------------------------------------------------------------------------------------
@@ -404,6 +402,5 @@ def bands(state: ServerState, query: PageQuery) -> StudyView:
         page = bands_page(bands_of(lines, known_topology(machine)))
         return replace(page, sections=[origin_section(machine.machine, trial.tag), *page.sections])
 
-    version = (trial.row, trial.last, trial.passed)
-    answer = state.studies.answer(("bands", trial.path), version, judged)
+    answer = state.studies.answer(("bands", trial.path), version_of([trial]), judged)
     return replace(view, title=f"Bands of {name}").answered(answer)
