@@ -41,6 +41,23 @@ def address(**query: str) -> str:
     return "/runs?" + "&".join(f"{name}={value}" for name, value in query.items())
 
 
+def test_figures_in_sentences_and_in_colour() -> None:
+    rate = Figure(47120.4, "MB/s")
+    told: list[Part] = [
+        Text(["copy:", rate, "on m", "; as good: add"]),
+        Text([State(rate, "better"), State("given", "given"), ", the best"]),
+    ]
+    page = Page("", [Section("", told)])
+    assert unstyle(page_text(page)).splitlines() == [
+        "copy: 47120 MB/s on m; as good: add",
+        "47120 MB/s given, the best",
+    ]
+    first, second = page_html(page, address).replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    assert first == '<p class="wide-text">copy: 47,120 MB/s on m; as good: add</p>'
+    assert '<span class="judged better">47,120 MB/s</span> <span' in second
+    assert ">given</span>, the best</p>" in second
+
+
 def test_one_page_as_text_and_as_html() -> None:
     parts: list[Part] = [
         table(5),

@@ -20,14 +20,25 @@ from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import WIDE
 from seatrial.show.given import GIVEN, given_section, range_words, value_of
-from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, State, Table, Text, Tone
+from seatrial.show.page import (
+    Cell,
+    Chart,
+    Column,
+    Figure,
+    Page,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+    Tone,
+)
 from seatrial.show.scaling import of_figures
 from seatrial.units import (
     count,
     in_per_cent,
     interval_in_per_cent,
     listed,
-    show_figure,
     show_unit,
 )
 
@@ -186,15 +197,15 @@ def _given_row(entry: GivenEntry, table: BestTable) -> list[Cell]:
 _TONES: dict[str, Tone] = {"best": "better", "worse": "quiet", "unclear": "suspect"}
 
 
-def _told(one: BestTable, by_option: str = "") -> Iterator[str]:
+def _told(one: BestTable, by_option: str = "") -> Iterator[Cell]:
     """Yield what is told of the settings: the best, those as good, edges of ranges."""
     if one.reason:
         yield one.reason
         return
     best = one.settings[0]
     figure = best.least if one.statistic == "least" else best.median
-    where = f" at {_words(best.at)}" if best.at else ""
-    yield f"best: {best.name}: {show_figure(figure or 0.0, one.unit)}{where}"
+    where = [f"at {_words(best.at)}"] if best.at else []
+    yield [f"best: {best.name}:", Figure(figure or 0.0, one.unit), *where]
     yield from _others(one)
     if one.agreement[1]:
         yield "best in {} of {} {}".format(*one.agreement, one.blocks)

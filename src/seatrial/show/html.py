@@ -47,6 +47,7 @@ from seatrial.show.page import (
     Table,
     Text,
     TimeChart,
+    spaced,
 )
 from seatrial.show.text import cell_text
 from seatrial.units import SECOND_NS, show_change, show_seconds, show_share
@@ -302,7 +303,7 @@ def _cell(cell: Cell, column: Column, address: Address) -> Markup:
         return _state(cell)
     if isinstance(cell, Shares):
         return shares(*cell.parts)
-    return Markup(" ").join(_cell(each, Column(""), address) for each in cell)
+    return Markup().join(spaced([_cell(each, Column(""), address) for each in cell]))
 
 
 def _number(value: float, column: Column) -> str:
@@ -325,10 +326,13 @@ def _link(link: Link, address: Address) -> Markup:
 
 
 def _state(state: State) -> Markup:
+    word = state.word
+    if isinstance(word, Figure):
+        word = figure(word.value, word.unit)
     if state.tone == "rehearsed":
         return rehearsal_mark(True)
     if state.tone == "given":
         title = "given by others, not measured here"
-        return Markup('<span class="rehearsed" title="{}">{}</span>').format(title, state.word)
+        return Markup('<span class="rehearsed" title="{}">{}</span>').format(title, word)
     kind = state.tone if state.tone == "quiet" else f"judged {state.tone}"
-    return Markup('<span class="{}">{}</span>').format(kind, state.word)
+    return Markup('<span class="{}">{}</span>').format(kind, word)

@@ -10,8 +10,8 @@ import msgspec
 from seatrial.judge.promises import share_cell
 from seatrial.results.matrix import STATES, MatrixCell, MatrixRow, ResultMatrix
 from seatrial.results.store.by_case import causes
-from seatrial.show.page import Cell, Column, Page, Part, Section, State, Table, Text, Tone
-from seatrial.units import count, show_number, show_unit
+from seatrial.show.page import Cell, Column, Figure, Page, Part, Section, State, Table, Text, Tone
+from seatrial.units import count, show_unit
 
 MAX_REASONS = 20
 
@@ -61,17 +61,19 @@ def _table(result: ResultMatrix) -> Table:
 
 
 def _cell(cell: MatrixCell) -> Cell:
-    return State(_word(cell), _TONES.get(cell.state, "")) if cell.state else ""
+    if not cell.state:
+        return ""
+    state = State(_word(cell), _TONES.get(cell.state, ""))
+    share = share_cell(cell.promised) if isinstance(state.word, Figure) else ""
+    return [state, f"({share})"] if share else state
 
 
-def _word(cell: MatrixCell) -> str:
+def _word(cell: MatrixCell) -> str | Figure:
     if cell.state in ("failed", "known") and cell.passed:
         return f"{cell.passed} of {cell.runs}"
     if cell.state != "passed":
         return _SHORT.get(cell.state, cell.state)
-    share = share_cell(cell.promised)
-    beside = f" ({share})" if share else ""
-    return "pass" if cell.figure is None else show_number(cell.figure) + beside
+    return "pass" if cell.figure is None else Figure(cell.figure, "")
 
 
 def _figure(row: MatrixRow) -> str:

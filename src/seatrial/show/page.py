@@ -11,7 +11,7 @@ Few things are for one medium alone, such as a plot that the terminal has no roo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -50,9 +50,9 @@ class Link(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """A word with a colour."""
+    """A word or a figure with a colour."""
 
-    word: str
+    word: str | Figure
     tone: Tone = ""
 
 
@@ -64,7 +64,17 @@ class Shares(Struct, frozen=True):
 
 Cell = str | int | float | None | Figure | Link | State | Shares | Sequence["Cell"]
 """A text, a number, nothing, or several cells side by side. Texts stand in any column; a column of
-numbers shows them as they are."""
+numbers shows them as they are. Cells side by side have a space between them, but none before a
+text that begins with a comma or a semicolon."""
+
+
+def spaced(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the texts of cells that stand side by side, with the spaces between them."""
+    for number, text in enumerate(texts):
+        if number and not text.startswith((",", ";")):
+            yield " "
+        yield text
+
 
 # ---- parts --------------------------------------------------------------------------------
 

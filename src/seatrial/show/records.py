@@ -15,8 +15,8 @@ from seatrial.results.metric_records import MachineRecord, TestRecords
 from seatrial.results.store.export import iso
 from seatrial.show.formatting import run_address
 from seatrial.show.given import GIVEN, conversion_words, reasons_of, value_of
-from seatrial.show.page import Cell, Column, Link, Page, Part, Section, Table, Text
-from seatrial.units import count, direction_text, in_per_cent, show_figure
+from seatrial.show.page import Cell, Column, Figure, Link, Page, Part, Section, Table, Text
+from seatrial.units import count, direction_text, in_per_cent
 
 ABOUT = (
     "A record is one run, the best of n: more runs make it better by chance. The median is of all "
@@ -83,14 +83,14 @@ def _table(one: TestRecords) -> Table:
     return Table(_COLUMNS, [*(row for _, row in rows), *last])
 
 
-def _last_words(one: TestRecords) -> Iterator[str]:
+def _last_words(one: TestRecords) -> Iterator[Part]:
     if one.excluded:
         reasons = ", ".join(f"{number} {reason}" for reason, number in one.excluded.items())
         yield f"left out: {count(sum(one.excluded.values()), 'figure')}: {reasons}"
     if one.records:
         best = one.records[0]
-        figure = show_figure(best.value, one.unit)
-        yield f"best measured: {figure} on {best.machine}, the best of {best.n}"
+        figure = Figure(best.value, one.unit)
+        yield Text(["best measured:", figure, f"on {best.machine}, the best of {best.n}"])
 
 
 def _measured_row(one: MachineRecord) -> list[Cell]:

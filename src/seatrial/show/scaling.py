@@ -21,13 +21,12 @@ from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import WIDTH, Axis
 from seatrial.show.given import OF_MEASURED, given_section
-from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, State, Table, Text
+from seatrial.show.page import Cell, Chart, Column, Figure, Page, Part, Section, State, Table, Text
 from seatrial.units import (
     count,
     in_per_cent,
     interval_in_per_cent,
     show_bytes,
-    show_figure,
     show_interval,
     show_number,
     show_unit,
@@ -226,20 +225,18 @@ def _knee(line: ScalingLine, x: str, pays: float) -> str:
     return f"{where}: less than {100 * pays:g} % of an addition becomes speed{doubt}"
 
 
-def _best(one: ScalingTable) -> str:
+def _best(one: ScalingTable) -> Text:
     def setting(by: str, x: float) -> str:
         return f"{by}, {one.x} {one.named(x)}" if by else f"{one.x} {one.named(x)}"
 
     assert one.best is not None
-    text = f"best median: {setting(one.best.by, one.best.x)}: "
-    text += show_figure(one.best.median, one.unit)
-    if one.best.equals:
-        equals = "; ".join(setting(by, x) for by, x in one.best.equals[:MAX_EQUAL])
-        text += f"; as good within the noise: {equals}"
-    return text
+    best = f"best median: {setting(one.best.by, one.best.x)}:"
+    equals = "; ".join(setting(by, x) for by, x in one.best.equals[:MAX_EQUAL])
+    beside = [f"; as good within the noise: {equals}"] if equals else []
+    return Text([best, Figure(one.best.median, one.unit), *beside])
 
 
-def _crossings(table: ScalingTable) -> Iterator[str]:
+def _crossings(table: ScalingTable) -> Iterator[Text]:
     """Yield from which x on another line has the best median, of x that two lines share."""
     sign = 1 if table.better == "higher" else -1
     medians: dict[float, dict[str, float]] = {}
@@ -253,9 +250,9 @@ def _crossings(table: ScalingTable) -> Iterator[str]:
             continue
         best = max(here, key=lambda by: sign * here[by])
         if leader in here and best != leader:
-            figures = " against ".join(show_figure(here[by], table.unit) for by in (best, leader))
-            where = f"from {table.x} {table.named(x)} on"
-            yield f"{where} {best} is ahead of {leader}: {figures}, by the medians"
+            first, second = (Figure(here[by], table.unit) for by in (best, leader))
+            ahead = f"from {table.x} {table.named(x)} on {best} is ahead of {leader}:"
+            yield Text([ahead, first, "against", second, ", by the medians"])
         leader = best
 
 

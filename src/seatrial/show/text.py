@@ -46,6 +46,7 @@ from seatrial.show.page import (
     Table,
     Text,
     TimeChart,
+    spaced,
 )
 from seatrial.units import SECOND_NS, show_figure, show_number, show_seconds, show_share
 
@@ -140,10 +141,10 @@ def cell_text(cell: Cell, kind: Kind = "text") -> str:
     if isinstance(cell, Link):
         return plain_line(cell.text)
     if isinstance(cell, State):
-        return plain_line(cell.word)
+        return cell_text(cell.word)
     if isinstance(cell, Shares):
         return ""
-    return " ".join(filter(None, map(cell_text, cell)))
+    return "".join(spaced(list(filter(None, map(cell_text, cell)))))
 
 
 def _number(value: float, kind: Kind) -> str:

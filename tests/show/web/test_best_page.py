@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 
 from tests.results import test_constant_resources, test_ladder, test_spread_comparison
-from tests.results.figures import TIME, TRIAD, Measuring, bound, io_sweep
+from tests.results.figures import TIME, TRIAD, Measuring, bound, io_sweep, steady
 from tests.results.test_best import sweep
 
 from . import frost
@@ -28,12 +31,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     for case in both.cases:
         both.measure(case, {TRIAD: 100.0, TIME: 2.0})
     both.done()
+    large(folder)
     test_ladder.versions(folder, {"v0": 224.0, "v1": 140.0, "v2": 100.0})
     test_spread_comparison.sides(folder)
     test_constant_resources.sweep(folder, test_constant_resources.DIP)
     with Served(folder) as running:
         running.until_read()
         yield running
+
+
+def large(trials: Path) -> None:
+    """A trial with figures of five digits and more; on more nodes another order is ahead."""
+    settings = [(nodes, order) for nodes in (1, 2) for order in ("near", "far")]
+    cases = [bound(n, nodes=nodes, order=order) for n, (nodes, order) in enumerate(settings, 1)]
+    trial = Measuring(trials, "large", cases)
+    for case, triad in zip(cases, (48120.0, 41300.0, 60250.0, 81400.0), strict=True):
+        trial.series(case, TRIAD, steady(triad, 6))
+    trial.done()
 
 
 def judged(served: Served, **query: Any) -> Any:
@@ -53,6 +67,24 @@ def test_settings_are_ranked(served: Served) -> None:
     (least,) = judged(served, least=1)["records"]
     assert least["statistic"] == "least"
     assert ">bound</th>" in served.get("/best?trial=sweep&least=1")[1]
+
+
+def test_figures_of_five_digits_have_commas(served: Served) -> None:
+    """In tables, and in sentences about them. The command writes them without."""
+    for path, words, more in (
+        ("/best", "best: nodes=2, order=far: 81,", {}),
+        ("/scaling", "MB/s, by the medians", {"x": "nodes", "by": "order"}),
+        ("/matrix", '<span class="judged better">81,', {"by": "order", "cases": "1"}),
+    ):
+        query = {"trial": "large", "metric": "triad", **more}
+        frost.judged(served, path, **query)
+        html = served.get(f"{path}?{urlencode(query)}")[1].replace("\N{NO-BREAK SPACE}", " ")
+        study = re.sub("<svg.*?</svg>", "", html[html.index('id="study"') :], flags=re.DOTALL)
+        assert words in study, path
+        assert not re.search(r"\b[4-8]\d{4}\b", study), path
+    frost.judged(served, "/records", metric="triad")
+    html = served.get("/records?metric=triad")[1].replace("\N{NO-BREAK SPACE}", " ")
+    assert re.search(r"best measured: \d\d,\d{3} MB/s on frontier, the best of", html)
 
 
 def test_of_several_figures_one_is_shown_without_an_option(served: Served) -> None:
