@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.quality import nodes, series
 from bench.quality.changes import NEAR
-from seatrial.judge.statistics.suspects import RunOnNodes
+from seatrial.judge.statistics.outliers import RunOnNodes
 
 NORMAL = NormalDist()
 AFTER, BEFORE = 30, 90  # where the steps of bench.quality.changes are

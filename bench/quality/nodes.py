@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.judge.statistics import all_pairs, outliers, suspects
+from seatrial.judge.statistics import all_pairs, outliers
 
 Array = NDArray[np.float64]
 Random = np.random.Generator
@@ -129,7 +129,7 @@ def mean_below(planted: Planted, share: float = 0.9) -> tuple[int, int]:
 
 def fleet(
     rng: Random, bad: int, size: int, harm: float, chance: float, jobs: int = 200, total: int = 6000
-) -> tuple[list[suspects.RunOnNodes], set[str]]:
+) -> tuple[list[outliers.RunOnNodes], set[str]]:
     """Jobs on random nodes: bad nodes ruin a job with probability ``harm`` each, and ``chance``
     ruins some without them."""
     names = [f"n{i:04d}" for i in range(total)]
@@ -138,7 +138,7 @@ def fleet(
     for _ in range(jobs):
         here = rng.choice(total, size, replace=False).tolist()
         ruined = any(rng.random() < harm for i in here if i in planted) or rng.random() < chance
-        found.append(suspects.RunOnNodes([names[i] for i in here], bool(ruined)))
+        found.append(outliers.RunOnNodes([names[i] for i in here], bool(ruined)))
     return found, {names[i] for i in planted}
 
 
@@ -158,7 +158,7 @@ def accused(case: str, count: int, seed: int) -> Tally:
     results = []
     for number in range(count):
         jobs, planted = fleet(np.random.default_rng([seed, number]), bad, size, harm, chance)
-        told = {name for one in suspects.find(jobs).suspects for name in one.names}
+        told = {name for one in outliers.find_suspects(jobs).suspects for name in one.names}
         results.append((len(told & planted), len(told - planted)))
     return tally(results, bad)
 

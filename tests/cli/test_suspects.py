@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from seatrial.journal.events import Event, ScriptEnded, ScriptStarted
-from seatrial.judge.statistics.suspects import Suspect, Suspects
+from seatrial.judge.statistics.outliers import Suspect, Suspects
 from seatrial.results.slow_places import NodeEvidence
 from seatrial.show.page import Section
 from seatrial.show.text import section_text

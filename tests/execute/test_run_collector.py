@@ -44,7 +44,7 @@ from tests.waiting import until_true
 
 
 def test_a_long_judgement_holds_up_no_walltime(place: Workplace) -> None:
-    place.constants = {"judge.search.SEARCH_SECONDS": 1}
+    place.constants = {"judge.isolated.SEARCH_SECONDS": 1}
     print_xs = "head -c 20000 /dev/zero | tr '\\0' x"
     place.test("endless", print_xs, verify=[{"matches": "(x+x+)+y"}])
     place.test("long", "sleep 1000", run={"walltime": "500ms"})
@@ -100,7 +100,7 @@ def test_a_pattern_that_explodes_is_tried_again_after_a_kill(place: Workplace) -
         driving.send(signal.SIGTERM)
         driving.end()
     until(lambda: SEARCH not in command_of(search), "the search to end without its driver")
-    place.constants = {"judge.search.SEARCH_SECONDS": 0.3}
+    place.constants = {"judge.isolated.SEARCH_SECONDS": 0.3}
     assert place.resume("t").code == 1
     assert place.verdicts() == {"evil": "check error"}
 

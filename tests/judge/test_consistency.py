@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.journal.events import RunJudged
-from seatrial.judge.consistency import fault_of
+from seatrial.judge.metrics import inconsistency_of
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, WRONG_ANSWER, Code
 from seatrial.model.figures import MetricValue
 from seatrial.model.test import Consistency
@@ -120,7 +120,7 @@ def consistency(**more: Any) -> Consistency:
 def test_a_figure_that_tells_nothing_is_named(
     measured: list[MetricValue], code: Code, said: str
 ) -> None:
-    finding = fault_of(consistency(), measured)
+    finding = inconsistency_of(consistency(), measured)
     assert finding is not None
     assert finding.code is code
     assert said in finding.text
@@ -138,7 +138,7 @@ def test_units_do_not_matter_and_the_bound_is_the_share(
     def found(factor: float) -> bool:
         took = factor * seconds / SECONDS_OF[time]
         moved = size / seconds / BYTES_PER_SECOND_OF[rate]
-        return fault_of(consistency(size=size), figures(took, moved, (time, rate))) is None
+        return inconsistency_of(consistency(size=size), figures(took, moved, (time, rate))) is None
 
     assert [found(factor) for factor in (0.94, 0.95, 1.0, 1.05, 1.06)] == [
         False,

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seatrial.journal.events import MetricRecorded
-from seatrial.judge import search
+from seatrial.judge import isolated
 from seatrial.judge.formats import find_format, formats
 from seatrial.judge.metrics import faults_of_metrics, figure_names, measure, reduced
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, TOO_LARGE
@@ -125,7 +125,7 @@ def test_each_metric_has_its_own_limit(tmp_path: Path) -> None:
 
 
 def test_a_search_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    monkeypatch.setattr(isolated, "SEARCH_SECONDS", 0.3)
     (tmp_path / "stdout").write_text("1" * 1_000_000)
     figures, (finding,) = measure(a_test(metrics={"r": a_metric(r"(\d+) MB")}), tmp_path)
     assert (figures, finding.code) == ([], CHECK_ERROR)

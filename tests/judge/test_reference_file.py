@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.judge.reference_file import accept, merged
+from seatrial.judge.learning import accept, merged
 from seatrial.judge.references import Learned, Reference, applies, identity, load, loads
 
 FILE = Path("references.yaml")
@@ -205,7 +205,7 @@ def test_an_indented_comment_below_a_reference_that_is_exchanged_stays() -> None
 RACER = """
 import sys
 from pathlib import Path
-from seatrial.judge.reference_file import accept
+from seatrial.judge.learning import accept
 from seatrial.judge.references import Reference
 sys.stdin.readline()
 for number in range(10):

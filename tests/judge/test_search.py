@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from seatrial.judge import search
-from seatrial.judge.search import PAGE, SearchFailed, SearchTookLong, find_all, find_placed
+from seatrial.judge import isolated
+from seatrial.judge.isolated import PAGE, SearchFailed, SearchTookLong, find_all, find_placed
 from seatrial.judge.search_process import LONGEST_MATCH
 
 
@@ -47,7 +47,7 @@ def test_the_main_thread_is_held_up_for_a_moment_only(pattern: str, text: str) -
 
 
 def test_in_other_threads_such_a_search_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    monkeypatch.setattr(isolated, "SEARCH_SECONDS", 0.3)
     with ThreadPoolExecutor(1) as threads:
         found = threads.submit(find_all, [r"^steps ([a-z]+)*$"], f"steps {'a' * 60}!")
         assert isinstance(found.exception(), SearchFailed)
@@ -55,7 +55,7 @@ def test_in_other_threads_such_a_search_is_ended(monkeypatch: pytest.MonkeyPatch
 
 def test_high_counts_are_not_tried_in_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python would not look at signals before such a repetition has ended."""
-    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    monkeypatch.setattr(isolated, "SEARCH_SECONDS", 0.3)
     with pytest.raises(SearchFailed):
         find_all([r"a{1,4000}a*b"], "a" * PAGE)
 
@@ -67,7 +67,7 @@ def test_matches_are_bounded_in_number_and_length(padding: int) -> None:
 
 
 def test_a_search_that_would_never_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "SEARCH_SECONDS", 0.3)
+    monkeypatch.setattr(isolated, "SEARCH_SECONDS", 0.3)
     with pytest.raises(SearchFailed, match=r"took longer than 0\.3 s .* more specific"):
         find_all([r"(\d+) MB/s"], "1" * 1_000_000)
 

@@ -14,7 +14,6 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute import detect as machines
 from seatrial.execute import trial_folder
-from seatrial.judge import reference_file
 from seatrial.judge import references as written
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
@@ -59,7 +58,7 @@ def reference_accept(
     if not found:
         raise UsageError(no_figure)
     if not dry_run:
-        reference_file.accept(path, found)
+        learning.accept(path, found)
     click.echo(_table(found))
     done = "would be written to" if dry_run else "written to"
     where = plain_line(as_typed(path))

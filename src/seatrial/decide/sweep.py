@@ -27,7 +27,7 @@ from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
 from seatrial.decide.once import shuffled
-from seatrial.judge.statistics.surface import Surface, SurfaceFit
+from seatrial.judge.statistics.trends import Surface, SurfaceFit
 from seatrial.lazy import Bools, Floats, Ints, np
 from seatrial.model.policy import RaceRules
 from seatrial.units import Better

@@ -39,6 +39,7 @@ from seatrial.journal.run_life import RunLife
 from seatrial.judge import file_use, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
 from seatrial.judge.checks import reading_limits
+from seatrial.judge.isolated import PAGE, SearchTookLong
 from seatrial.judge.reading import HostFailed, own_words
 from seatrial.judge.script_check import (
     NO_CAUSE,
@@ -48,7 +49,6 @@ from seatrial.judge.script_check import (
     is_judged_by_script,
     last_words,
 )
-from seatrial.judge.search import PAGE, SearchTookLong
 from seatrial.judge.verdict import RunConditions, Verdict, judge
 from seatrial.model import codes
 from seatrial.model.codes import CANCELLED, HUNG, RECALLED, TIMEOUT, Code

@@ -41,10 +41,10 @@ from seatrial.journal.trial import Trial
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.file_use import UNITS
+from seatrial.judge.isolated import SearchTookLong
 from seatrial.judge.metrics import PYTHON
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import References, load_for
-from seatrial.judge.search import SearchTookLong
 from seatrial.judge.verdict import KnownFailures, RunConditions, Verdict, judge, known_failures_of
 from seatrial.model import codes
 from seatrial.model.codes import Code, code_of

@@ -11,9 +11,8 @@ from seatrial.judge.check_values import (
     faults_of_names,
     names_of,
 )
-from seatrial.judge.consistency import faults_of_consistency
 from seatrial.judge.derived import OTHER, SHARE_UNITS, ratios_of, unlike
-from seatrial.judge.metrics import faults_of_metrics, figure_names
+from seatrial.judge.metrics import faults_of_consistency, faults_of_metrics, figure_names
 from seatrial.judge.promises import fault_of_unit, promises_of
 from seatrial.judge.python_function import fault_of_source
 from seatrial.judge.script_check import faults_of_script

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.judge import isolated_process
+from seatrial.judge import isolated
 
 FUNCTION_SECONDS = 60.0
 FUNCTION_BYTES = 8 << 30  # of memory that it may write to
@@ -69,9 +69,9 @@ def _call(named: str, folder: Path, asked: dict[str, Any]) -> Any:
     # PYTHONPATH means the working directory) nor a module beside this file may shadow another.
     try:
         question = json.dumps(asked).encode()
-        answer = isolated_process.run_apart(__file__, ["-P"], question, FUNCTION_SECONDS)
+        answer = isolated.run_apart(__file__, ["-P"], question, FUNCTION_SECONDS)
         returned, fault = json.loads(answer)
-    except isolated_process.Apart as error:
+    except isolated.Apart as error:
         raise FunctionFailed(f"{named} {error}") from None
     if fault:
         raise FunctionFailed(f"{named}: {fault}")

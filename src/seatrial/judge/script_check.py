@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from seatrial.escaping import plain, plain_line
 from seatrial.files import is_of_host, open_regular
-from seatrial.judge.isolated_process import run_script
+from seatrial.judge.isolated import run_script
 from seatrial.judge.reading import OWN_WORDS, HostFailed, Unreadable, read_text, tail
 from seatrial.model import codes
 from seatrial.model.failures import LogRule, any_and_set, log_pattern

@@ -19,14 +19,13 @@ from seatrial.judge import placement
 from seatrial.judge import references as refs
 from seatrial.judge.check_values import NO_NAMES, Names
 from seatrial.judge.checks import find_faults
-from seatrial.judge.consistency import find_inconsistent
 from seatrial.judge.derived import find_excess, ratios
+from seatrial.judge.isolated import SearchTookLong
 from seatrial.judge.learning import learned_files, with_sums
-from seatrial.judge.metrics import measure
+from seatrial.judge.metrics import find_inconsistent, measure
 from seatrial.judge.reading import HostFailed
 from seatrial.judge.references import Reference, References
 from seatrial.judge.script_check import NO_CAUSE, FoundCause
-from seatrial.judge.search import SearchTookLong
 from seatrial.model.codes import (
     CHECK_ERROR,
     FAILED,

@@ -20,7 +20,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.judge.launcher_labels import without_labels
+from seatrial.judge.formats import without_labels
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics import spread
 from seatrial.judge.statistics.bands import (

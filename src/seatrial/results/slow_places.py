@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.grouping import grouped
-from seatrial.judge.statistics import outliers, suspects
+from seatrial.judge.statistics import outliers
 from seatrial.judge.statistics.outliers import Outlier, Outliers
 from seatrial.judge.statistics.trends import Correlation, CorrelationSample, correlations, theil_sen
 from seatrial.model import codes, machine_topology
@@ -343,20 +343,20 @@ class NodeEvidence(NamedTuple):
     """Runs as evidence for or against nodes: those of ``jobs`` with their starts (ns, None where
     not known), and how many were left out, by the reason."""
 
-    jobs: list[suspects.RunOnNodes]
+    jobs: list[outliers.RunOnNodes]
     starts: list[int | None]
     left_out: dict[str, int]
 
 
 def _evidence_of(
     nodes: Sequence[str], failed: Collection[str] | None, *, is_bad: bool
-) -> list[suspects.RunOnNodes]:
+) -> list[outliers.RunOnNodes]:
     """Return a run as evidence; where it names the nodes that ``failed``, for each by itself."""
     if failed is None:
-        return [suspects.RunOnNodes(nodes, is_bad)]
+        return [outliers.RunOnNodes(nodes, is_bad)]
     rest = [node for node in nodes if node not in failed]
-    told = [suspects.RunOnNodes([node], True) for node in nodes if node in failed]
-    return [*told, suspects.RunOnNodes(rest, False)] if rest else told
+    told = [outliers.RunOnNodes([node], True) for node in nodes if node in failed]
+    return [*told, outliers.RunOnNodes(rest, False)] if rest else told
 
 
 def jobs_of(
@@ -365,7 +365,7 @@ def jobs_of(
     """The runs of these kinds as evidence. A kind that never went well says nothing of nodes: it
     would accuse whatever it ran on. ``failed``: the nodes on which a run, by its row, found
     something; it speaks against each of these, and for its other nodes."""
-    jobs: list[suspects.RunOnNodes] = []
+    jobs: list[outliers.RunOnNodes] = []
     starts: list[int | None] = []
     left_out: Counter[str] = Counter()
     for kind in kinds:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.execute.trial_folder import known_machine
 from seatrial.judge import file_use
-from seatrial.judge.statistics.suspects import Suspects, find
+from seatrial.judge.statistics.outliers import Suspects, find_suspects
 from seatrial.model import nodes
 from seatrial.model.machine import Machine
 from seatrial.results.fact_sources import SlowFacts, slow_facts, told_of_nodes
@@ -81,7 +81,7 @@ def _explanation(
     groups = nodes.groups_of(site) if site else {}
     gauges = series.gauge_readings(store, {one.trial for one in runs})
     return Explanation(
-        suspects=find(evidence.jobs, {node: [group] for node, group in groups.items()}),
+        suspects=find_suspects(evidence.jobs, {node: [group] for node, group in groups.items()}),
         evidence=evidence,
         conditions=slow_conditions(runs, gauges, figures),
         places=places_of(runs, site, [one for one in beside if one.machine == machine]),

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Promised, beside
-from seatrial.judge.statistics import changes, outliers, suspects
+from seatrial.judge.statistics import changes, outliers
 from seatrial.judge.statistics import spread as modes
 from seatrial.judge.statistics.outliers import BadSpan, Survey, spans
 from seatrial.judge.statistics.significance import student_p
@@ -85,7 +85,7 @@ class Variability(NamedTuple):
     rows: list[VariabilityRow]
     kinds: list[RunKind]
     spans: list[BadSpan]
-    suspects: suspects.Suspects
+    suspects: outliers.Suspects
     evidence: NodeEvidence
     places: SlowPlaces
 
@@ -111,7 +111,7 @@ def variability(
     )
     groups = groups_of(machine) if machine else {}
     of_nodes = {node: [group] for node, group in groups.items()}
-    found = suspects.find(evidence.jobs, of_nodes)
+    found = outliers.find_suspects(evidence.jobs, of_nodes)
     rows = _with_promises(store, trial, outcomes, _rows(store, outcomes, metric, deviations))
     places = places_of(outcomes, machine, beside)
     return Variability(rows, kinds, spans(timed), found, evidence, places)

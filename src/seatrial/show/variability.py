@@ -14,8 +14,7 @@ from msgspec import to_builtins
 
 from seatrial.escaping import plain_line
 from seatrial.judge.promises import COLUMN, share_cell, told
-from seatrial.judge.statistics.outliers import BadSpan, Outlier
-from seatrial.judge.statistics.suspects import Suspect, Suspects
+from seatrial.judge.statistics.outliers import BadSpan, Outlier, Suspect, Suspects
 from seatrial.results.fact_sources import SlowFacts
 from seatrial.results.slow_places import NodeEvidence, RunKind, SlowPlaces
 from seatrial.results.store.export import iso

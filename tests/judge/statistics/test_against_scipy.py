@@ -9,7 +9,7 @@ import pytest
 import scipy
 from numpy.typing import NDArray
 
-from seatrial.judge.statistics import changes, outliers, significance, spread, suspects, two_samples
+from seatrial.judge.statistics import changes, outliers, significance, spread, two_samples
 from seatrial.judge.statistics import changes as step_evidence
 from seatrial.judge.statistics import significance as multiple_testing
 from seatrial.judge.statistics import spread as modes
@@ -62,7 +62,7 @@ def test_the_chance_of_bad_runs_is_the_poisson_binomials() -> None:
     risks = np.random.default_rng(11).random(40) / 3
     for hits in range(1, 41):
         expected = scipy.stats.poisson_binom.sf(hits - 1, risks)
-        assert suspects._tail(risks, hits) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+        assert outliers._tail(risks, hits) == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
 
 def test_the_bound_of_a_span_is_never_below_its_chance() -> None:

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from seatrial.judge.statistics.surface import Surface
+from seatrial.judge.statistics.trends import Surface
 
 LEVELS = np.array([list(each) for each in product(range(8), range(6))])
 TRUTH = -0.05 * (LEVELS[:, 0] - 5) ** 2 - 0.08 * (LEVELS[:, 1] - 3) ** 2

@@ -7,5 +7,5 @@ of the figures, if all are known in advance. The first line of the docstring is 
 
 A row is recognised by its first words. ``number`` then reads its numbers, so that a comma or a star
 in one is an error. Patterns must take time linear in the text: no output may hang the trial.
-Modules whose name starts with ``_`` are not formats.
+``judge/formats.py`` has what several of them need.
 """

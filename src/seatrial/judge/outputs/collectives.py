@@ -7,7 +7,7 @@ collectives finished, all results correct
 import re
 from collections.abc import Iterator
 
-from seatrial.judge.outputs._text import UniqueValues, once
+from seatrial.judge.formats import UniqueValues, once
 from seatrial.model.figures import MetricValue, number, shown
 
 OPERATIONS = ("bcast", "allreduce", "alltoall")

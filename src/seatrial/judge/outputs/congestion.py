@@ -6,7 +6,7 @@ congestion finished, all messages correct
 
 import re
 
-from seatrial.judge.outputs._text import once
+from seatrial.judge.formats import once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

@@ -10,7 +10,7 @@ what is synchronised later is not in a rate.
 import re
 from collections.abc import Iterator, Mapping
 
-from seatrial.judge.outputs._text import end_whole, once
+from seatrial.judge.formats import end_whole, once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Direction
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import DecodeError, Struct, field
 
-from seatrial.judge.outputs._text import json_in
+from seatrial.judge.formats import json_in
 from seatrial.model.figures import MetricValue, shown
 from seatrial.model.file_model import decoder
 

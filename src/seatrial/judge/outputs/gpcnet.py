@@ -7,7 +7,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from seatrial.judge.outputs._text import UniqueValues, once
+from seatrial.judge.formats import UniqueValues, once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

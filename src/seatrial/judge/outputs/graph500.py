@@ -8,7 +8,7 @@ bfs  stddev_validate:           0
 
 import re
 
-from seatrial.judge.outputs._text import UniqueValues, end_whole, whole
+from seatrial.judge.formats import UniqueValues, end_whole, whole
 from seatrial.model.figures import MetricValue, number, shown
 
 KERNELS = ("bfs", "sssp")

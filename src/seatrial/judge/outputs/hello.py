@@ -6,7 +6,7 @@ hello finished
 
 import re
 
-from seatrial.judge.outputs._text import once, whole
+from seatrial.judge.formats import once, whole
 from seatrial.judge.placement import ThreadPlace, cpus_of, figures_of
 from seatrial.model.figures import MetricValue, number
 

@@ -9,7 +9,7 @@ End of HPC Challenge tests.
 
 import re
 
-from seatrial.judge.outputs._text import UniqueValues, once
+from seatrial.judge.formats import UniqueValues, once
 from seatrial.model.figures import MetricValue, number
 from seatrial.units import Better
 

@@ -8,7 +8,7 @@ Final Summary::HPCG 2.4 rating for historical reasons is=0.98
 
 import re
 
-from seatrial.judge.outputs._text import once
+from seatrial.judge.formats import once
 from seatrial.model.figures import MetricValue, number, shown
 
 FIGURES = ("rate", "bandwidth")

@@ -7,7 +7,7 @@ End of Tests.
 
 import re
 
-from seatrial.judge.outputs._text import once
+from seatrial.judge.formats import once
 from seatrial.model.figures import MetricValue, number, shown
 
 _ROW = re.compile(r"W[RC]\w+[ \t]")

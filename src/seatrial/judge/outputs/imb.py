@@ -10,7 +10,7 @@
 import re
 from collections.abc import Iterator
 
-from seatrial.judge.outputs._text import is_row, not_rows, once, whole
+from seatrial.judge.formats import is_row, not_rows, once, whole
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

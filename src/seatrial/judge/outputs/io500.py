@@ -10,7 +10,7 @@ the eight others, score the square root of the product of both.
 import re
 from math import prod, sqrt
 
-from seatrial.judge.outputs._text import UniqueValues, once, whole
+from seatrial.judge.formats import UniqueValues, once, whole
 from seatrial.model.figures import MetricValue, number
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")

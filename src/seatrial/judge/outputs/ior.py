@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import DecodeError, Struct, field
 
-from seatrial.judge.outputs._text import end_whole, json_in, once, whole
+from seatrial.judge.formats import end_whole, json_in, once, whole
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.model.file_model import decoder
 

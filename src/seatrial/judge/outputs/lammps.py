@@ -7,7 +7,7 @@ Total wall time: 0:00:02
 
 import re
 
-from seatrial.judge.outputs._text import once, whole
+from seatrial.judge.formats import once, whole
 from seatrial.model.figures import MetricValue, number, shown
 
 _LOOP = re.compile(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, takewhile
 
-from seatrial.judge.outputs._text import once
+from seatrial.judge.formats import once
 from seatrial.model.figures import MetricValue, number, shown
 
 _STARTED = re.compile(r"^mdtest-([0-9]*)\S+ was launched with \d+ total task", re.MULTILINE)

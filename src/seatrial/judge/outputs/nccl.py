@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from statistics import fmean
 
-from seatrial.judge.outputs._text import is_row, not_rows, once
+from seatrial.judge.formats import is_row, not_rows, once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

@@ -9,7 +9,7 @@ Verification    =               SUCCESSFUL
 
 import re
 
-from seatrial.judge.outputs._text import UniqueValues
+from seatrial.judge.formats import UniqueValues
 from seatrial.model.figures import MetricValue, number, shown
 
 _STARTED = re.compile(r"^[ \t]*NAS Parallel Benchmarks?\b.*Benchmark[ \t]*$", re.MULTILINE)

@@ -11,7 +11,7 @@ NOTE: The reported results may not reflect the full capabilities of the platform
 
 import re
 
-from seatrial.judge.outputs._text import once
+from seatrial.judge.formats import once
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from seatrial.judge.outputs._text import end_whole, is_row, not_rows
+from seatrial.judge.formats import end_whole, is_row, not_rows
 from seatrial.model.figures import MetricValue, number, shown
 from seatrial.units import Better
 

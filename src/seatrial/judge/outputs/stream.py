@@ -7,7 +7,7 @@ Solution Validates: avg error less than 1.000000e-13 on all three arrays
 
 import re
 
-from seatrial.judge.outputs._text import UniqueValues
+from seatrial.judge.formats import UniqueValues
 from seatrial.model.figures import MetricValue, number, shown
 
 KERNELS = ("Copy", "Scale", "Add", "Triad")

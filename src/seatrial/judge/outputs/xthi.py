@@ -13,7 +13,7 @@ The CPU that the last line tells is that of one moment, and not taken.
 import re
 from collections.abc import Sequence
 
-from seatrial.judge.outputs._text import end_whole, whole
+from seatrial.judge.formats import end_whole, whole
 from seatrial.judge.placement import ThreadPlace, cpus_of, figures_of
 from seatrial.model.figures import MetricValue
 

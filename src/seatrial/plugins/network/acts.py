@@ -16,8 +16,7 @@ from seatrial.errors import UsageError
 from seatrial.escaping import plain, plain_line
 from seatrial.execute import detect as machines
 from seatrial.execute.trial_folder import known_machine
-from seatrial.judge.formats import LESS, find_format
-from seatrial.judge.launcher_labels import without_labels
+from seatrial.judge.formats import LESS, find_format, without_labels
 from seatrial.judge.reading import Unreadable, head, read_text
 from seatrial.judge.statistics.all_pairs import GroupPair, Link, Network, Slow
 from seatrial.model.figures import MetricValue

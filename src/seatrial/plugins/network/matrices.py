@@ -26,7 +26,7 @@ from seatrial.escaping import plain
 from seatrial.execute.run_collector import RunReader
 from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import Record
-from seatrial.judge.launcher_labels import without_labels
+from seatrial.judge.formats import without_labels
 from seatrial.judge.outputs import mpigraph
 from seatrial.judge.reading import TooLarge, Unreadable, head, read_text
 from seatrial.judge.statistics import all_pairs

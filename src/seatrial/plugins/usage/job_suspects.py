@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from seatrial.judge.statistics.suspects import LEVEL, too_little
+from seatrial.judge.statistics.outliers import SPAN_LEVEL, too_little
 from seatrial.lazy import Bools, Floats, Ints, np
 
 # Hazards of a job by itself that its kind may have: 0.1, 0.5, 2, 6, 18, 45, 83, 99 and 99.97 %.
@@ -358,7 +358,9 @@ def _storms(jobs: NodeJobs, risks: Floats) -> tuple[Floats, list[int]]:
     # Chernoff's bound on the tail of such a sum
     ratio = np.maximum(seen, 1e-9) / expected
     bound = np.where(ratio > 1, seen * np.log(ratio) - (seen - expected), 0)
-    many = (seen >= STORM_KINDS) & (ratio >= STORM_RATIO) & (bound > math.log(len(hours) / LEVEL))
+    many = (
+        (seen >= STORM_KINDS) & (ratio >= STORM_RATIO) & (bound > math.log(len(hours) / SPAN_LEVEL))
+    )
     share = np.where(many, np.minimum((seen - expected) / kinds, 0.95), 0)
     return -np.log1p(-share)[hour], (hours[many] * HOUR_S).tolist()
 
@@ -397,7 +399,7 @@ class _Model:
         #: the logarithm of the odds of each part, and of each harm, before any evidence
         rest = math.log((1 - WHOLE) / max(1, len(self.parts) - 1))
         self.odds = [math.log(WHOLE), *[rest] * (len(self.parts) - 1)]
-        self.price = math.log(candidates.count / LEVEL)
+        self.price = math.log(candidates.count / SPAN_LEVEL)
 
     def learn(self, accused: Sequence[_Accused]) -> _State:
         """Learn habits anew beside these accused."""

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from seatrial.escaping import plain
 from seatrial.execute.kept_files import OUTPUTS, TAIL
+from seatrial.judge.checks import given_in, places_in
 from seatrial.judge.placement import ThreadPlace
-from seatrial.judge.placement_check import given_in, places_in
 from seatrial.judge.promises import Promised, share_cell, told
 from seatrial.model.nodes import spans
 from seatrial.model.suite import PATTERN_FILE

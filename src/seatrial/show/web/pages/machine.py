@@ -14,8 +14,8 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.judge.statistics import suspects
-from seatrial.judge.statistics.suspects import Suspects
+from seatrial.judge.statistics import outliers
+from seatrial.judge.statistics.outliers import Suspects
 from seatrial.lazy import Floats
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
@@ -318,7 +318,7 @@ def accused_of(view: View) -> tuple[Suspects | None, SlowPlaces | None, int]:
         beside = series.outcomes(store, everything, of_trials) if view.test else runs
         jobs = slow_places.jobs_of(slow_places.classified(runs)).jobs
         groups = groups_of(view.machine)
-        accused = suspects.find(jobs, {node: [group] for node, group in groups.items()})
+        accused = outliers.find_suspects(jobs, {node: [group] for node, group in groups.items()})
         return accused, places_of(runs, view.machine, beside)
 
     judged = view.state.studies.latest(("suspects", view.key), version, judge)
