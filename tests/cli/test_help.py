@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from typing import Literal, get_args, get_origin, get_type_hints
 from unittest.mock import create_autospec
 
 import click
@@ -16,6 +17,7 @@ import seatrial.cli
 import seatrial.cli.commands as declared
 from seatrial.cli import command_groups, main
 from seatrial.cli.commands import Act
+from seatrial.cli.options import Parsed
 from seatrial.hooks import load
 
 
@@ -81,9 +83,14 @@ def act_of(command: click.Command) -> object:
     return inspect.unwrap(command.callback, stop=lambda each: isinstance(each, Act))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, context in CONTEXTS.items() if isinstance(act_of(context.command), Act)]
-)
+ACTS = {
+    name: act
+    for name, context in CONTEXTS.items()
+    if isinstance(act := act_of(context.command), Act)
+}
+
+
+@pytest.mark.parametrize("name", ACTS)
 def test_an_act_takes_what_its_command_passes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The act is called by its own signature, and does nothing."""
     monkeypatch.setattr(declared, "load", lambda place: create_autospec(load(place)))
@@ -91,6 +98,22 @@ def test_an_act_takes_what_its_command_passes(name: str, monkeypatch: pytest.Mon
     options = {param.name: None for param in context.command.params if param.expose_value}
     with context:
         context.invoke(context.command, **options)
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_values_of_options_are_those_that_the_act_knows(name: str) -> None:
+    types = get_type_hints(load(ACTS[name].place))
+    for param in CONTEXTS[name].command.params:
+        if isinstance(param.type, click.Choice):
+            words = [
+                word
+                for kind in (types.get(param.name), *get_args(types.get(param.name)))
+                if get_origin(kind) is Literal
+                for word in get_args(kind)
+            ]
+            assert sorted(words or param.type.choices) == sorted(param.type.choices), param.name
+        if isinstance(param.type, Parsed) and isinstance(param.type.parse, str):
+            assert callable(load(param.type.parse))
 
 
 def test_the_help_shows_each_group_below_its_heading() -> None:

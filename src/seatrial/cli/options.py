@@ -35,18 +35,20 @@ def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[
 
 
 class Parsed(click.ParamType[Any]):
-    """Values that a function makes of their text. Its ValueError is a usage error."""
+    """Values that a function makes of their text. Its ValueError is a usage error. One that stands
+    with an act is named by ``module:function``, and imported when there is a value."""
 
     name = "text"
 
-    def __init__(self, parse: Callable[[str], Any]) -> None:
+    def __init__(self, parse: Callable[[str], Any] | str) -> None:
         self.parse = parse
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
+        parse = load(self.parse) if isinstance(self.parse, str) else self.parse
         try:
-            return self.parse(value) if isinstance(value, str) else value
+            return parse(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 

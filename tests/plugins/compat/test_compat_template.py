@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.plugins.compat.command import TEMPLATES, text_of
+from seatrial.plugins.compat.acts import text_of
+from seatrial.plugins.compat.commands import TEMPLATES
 from tests.cli.test_query_common import ask
 from tests.plugins.compat.compat_jobs import GONE_S
 from tests.slurm.cluster import SlurmCluster

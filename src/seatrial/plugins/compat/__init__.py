@@ -19,7 +19,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "compat",
-            "seatrial.plugins.compat.command:command",
+            "seatrial.plugins.compat.commands:compat",
             "Run a command in a job that looks like a cluster.",
             "Describe the machine",
         ),

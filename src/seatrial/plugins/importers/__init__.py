@@ -10,7 +10,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "import",
-            "seatrial.plugins.importers.command:command",
+            "seatrial.plugins.importers.commands:import_",
             "Bring in the tests or results of another harness.",
             "Keep and exchange data",
         ),

@@ -12,7 +12,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "purge",
-            f"{_HERE}.command:command",
+            f"{_HERE}.commands:purge",
             "Remove old files by a policy: plan, act, audit, undo.",
             "Look after file systems",
         ),

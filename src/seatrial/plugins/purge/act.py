@@ -61,23 +61,6 @@ _LIES_ASIDE = b"ax"
 _AGAIN = b"\0ne"  # fates of entries that an act goes on with
 _FINAL = b"rbcgku"  # fates that no later act changes: they hold in a damaged audit, too
 
-FATES = {
-    "r": "removed",
-    "b": "removed by an act that was killed",
-    "a": "moved aside",
-    "x": "swapped: another file lies aside",
-    "u": "put back",
-    "o": "aside, as a new file has its name",
-    "c": "stays: changed since the plan",
-    "g": "was gone already",
-    "k": "stays: it is open",
-    "e": "stays: error",
-    "n": "not tried",
-    "-": "not meant",
-    "?": "not known: the audit is damaged",
-}
-"""What the letters of an audit mean."""
-
 
 class Wish(NamedTuple):
     """What is asked of an act. ``consents``: who agreed. ``paths`` and ``owners`` confine an undo.

@@ -35,6 +35,23 @@ REGULAR, LINK, OTHER = 0, 1, 3
 BATCH = 8192
 """Entries of a batch: what stands between two records of the audit."""
 
+FATES = {
+    "r": "removed",
+    "b": "removed by an act that was killed",
+    "a": "moved aside",
+    "x": "swapped: another file lies aside",
+    "u": "put back",
+    "o": "aside, as a new file has its name",
+    "c": "stays: changed since the plan",
+    "g": "was gone already",
+    "k": "stays: it is open",
+    "e": "stays: error",
+    "n": "not tried",
+    "-": "not meant",
+    "?": "not known: the audit is damaged",
+}
+"""What the letters of an audit mean."""
+
 _LONGEST_HEADER = 64 << 20
 _MOST_ENTRIES = 1 << 20
 _LONGEST_TEXT = 1 << 28

@@ -14,36 +14,23 @@ import click
 import msgspec
 
 from seatrial.cli import Folders
-from seatrial.cli.options import (
-    MOMENT,
-    Parsed,
-    choice_option,
-    format_option,
-    json_option,
-    list_option,
-    path_option,
-    text_option,
-    together,
-    value_option,
-)
 from seatrial.cli.query_common import print_page, tell
 from seatrial.cli.tables import TextTable
 from seatrial.errors import SeatrialError, UsageError
 from seatrial.files import open_to_write
 from seatrial.journal.journal import read
 from seatrial.plugins.purge import act, mail, pages
-from seatrial.plugins.purge.act import FATES, Done, History, Wish
+from seatrial.plugins.purge.act import Done, History, Wish
 from seatrial.plugins.purge.amounts import Sums
 from seatrial.plugins.purge.files_program import Walk, open_root
 from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import (
-    BATCH,
+    FATES,
     Batch,
     Plan,
     PlanEnd,
     new_plan,
     open_plan,
-    plan_path,
     plans_folder,
 )
 from seatrial.plugins.purge.planning import PlanMade, PlanOptions, make_plan
@@ -54,42 +41,11 @@ from seatrial.show.text import folded, show_clock, show_minute
 from seatrial.units import SECOND_NS, count, show_bytes
 
 
-class _PlanFile(click.ParamType[Path]):
-    """A plan: by its name in the folder of plans, or by its path."""
-
-    name = "plan"
-
-    def convert(
-        self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Path:
-        assert ctx is not None
-        return plan_path(ctx.obj.trials, str(value))
-
-
-PLAN = click.argument("plan", metavar="PLAN", type=_PlanFile())
-_top = value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=pages.TOP)
-_shown = together(
-    _top,
-    value_option("--unit", "UNIT", "Unit of bytes, such as GiB or TB; default: by their size.",
-                 type=Parsed(pages.check_unit), default=""),
-    format_option("table", "json", "csv"),
-)  # fmt: skip
-
-
-@click.command("show")
-@PLAN
-@choice_option("--by", of=pages.BY, default=None, help="Sums by this; file: the largest.")
-@text_option("--owner", "USER", "Only files of this user, by name or uid.")
-@value_option(
-    "--depth", "N", "Folders of so many levels below the root; what is kept is left out.",
-    type=click.IntRange(1, 20), default=1,
-)  # fmt: skip
-@_shown
 def show(
     plan: Path, by: str | None, owner: str, depth: int, top: int, unit: str,
     form: str,
 ) -> int:  # fmt: skip
-    """Show what a plan takes and keeps, and by which rule."""
+    """Do ``seatrial purge show``; return the exit code."""
     uid = uid_of(owner) if owner else None
     asked = pages.Asked(cast(pages.By | None, by), uid, unit, top, depth)
     with open_plan(plan) as opened:
@@ -98,15 +54,8 @@ def show(
     return 0
 
 
-@click.command("why")
-@PLAN
-@click.argument("path", metavar="PATH")
-@format_option("table", "json", "csv")
 def why(plan: Path, path: str, form: str) -> int:
-    """Show why a plan takes or keeps one file, and what became of it.
-
-    A file that the plan does not name is judged as it is now, at the time of the plan.
-    """
+    """Do ``seatrial purge why``; return the exit code."""
     with open_plan(plan) as opened:
         opened.require_unchanged()
 
@@ -122,34 +71,20 @@ def _fate(plan: Plan, found: pages.Found) -> str:
     history = act.History(plan.path)
     fates, times = history.fates_and_times(found.batch.number, len(found.batch))
     letter = int(fates[found.place])
-    if not letter or chr(letter) not in act.FATES:
+    if not letter or chr(letter) not in FATES:
         return ""
     when = show_clock(int(times[found.place]))
-    return f"What became of it ({when}): {act.FATES[chr(letter)]}."
+    return f"What became of it ({when}): {FATES[chr(letter)]}."
 
 
 # ---- mail ----------------------------------------------------------------------------------------
 
 
-@click.command("mail")
-@PLAN
-@text_option("--owner", "USER", "Only to this user, by name or uid.")
-@click.option("--text", "as_text", is_flag=True, help="Print the mails.")
-@path_option("--write", "FOLDER", "Write a mail and a list for each owner to this folder.")
-@click.option("--send", is_flag=True, help="Send the mails by the `command` of the policy.")
-@text_option("--told", "HOW", "Send nothing: record that owners were told by this other way.")
-@click.option("--again", is_flag=True, help="Also those whose mail may or may not have been sent.")
-@_top
-@format_option("table", "json", "csv")
-def mail_command(
+def purge_mail(
     plan: Path, owner: str, as_text: bool, write: Path | None, send: bool,
     told: str, again: bool, top: int, form: str,
 ) -> int:  # fmt: skip
-    """Tell owners which of their files a plan names.
-
-    Without --send or --told nothing is sent and nothing recorded. With `warn` in the policy, files
-    are taken only by a plan that is made so long after their owner was told. Nobody is told twice.
-    """
+    """Do ``seatrial purge mail``; return the exit code."""
     if sum(map(bool, (as_text, write, send, told))) > 1:
         raise UsageError("--text, --write, --send and --told exclude each other; give one")
     uid = uid_of(owner) if owner else None
@@ -237,15 +172,8 @@ def _tell(plan: Plan, uid: int | None, told: str, again: bool) -> int:
 # ---- owners, plans, policies ---------------------------------------------------------------------
 
 
-@click.command("owners")
-@click.argument("roots", metavar="ROOT...", nargs=-1, required=True)
-@_shown
-def owners_command(roots: tuple[str, ...], top: int, unit: str, form: str) -> int:
-    """Show what each owner has on a file system, whatever its age.
-
-    To tell all owners before it is made anew, write `reformat: DATE` in a purge.yaml in place of
-    `age`: its plan names every file, takes none, and `purge mail` sends the lists.
-    """
+def purge_owners(roots: tuple[str, ...], top: int, unit: str, form: str) -> int:
+    """Do ``seatrial purge owners``; return the exit code."""
     whole = [str(Path(root).resolve()) for root in roots]
     file = PurgeFile(roots=whole, reformat="9999-12-31")
     rules = Rules(Policy(file, ""), time.time_ns())
@@ -256,21 +184,14 @@ def owners_command(roots: tuple[str, ...], top: int, unit: str, form: str) -> in
     return 0
 
 
-@click.command("list")
-@format_option("table", "json", "csv")
-@click.pass_obj
-def list_command(folders: Folders, form: str) -> int:
-    """List plans: what was done, when, by whom, with whose consent."""
+def purge_list(folders: Folders, form: str) -> int:
+    """Do ``seatrial purge list``; return the exit code."""
     print_page(pages.plans_page(plans_folder(folders.trials)), form)
     return 0
 
 
-@click.command("check")
-@click.argument("policy", type=click.Path(path_type=Path, dir_okay=False))
-@value_option("--at", "TIME", "Whether files may be removed then; default: now.", type=MOMENT)
-@click.pass_obj
 def check(folders: Folders, policy: Path, at: int | None) -> int:
-    """Check a purge.yaml with its lists, and whether it may act now."""
+    """Do ``seatrial purge check``; return the exit code."""
     found = load_policy(policy)
     now = time.time() if at is None else at / SECOND_NS
     for line in found.notes:
@@ -320,58 +241,18 @@ def uid_of(owner: str) -> int:
     return uid
 
 
-COMMANDS: tuple[click.Command, ...] = (
-    show,
-    why,
-    mail_command,
-    owners_command,
-    list_command,
-    check,
-)
-"""What is added to the group ``purge``."""
-
-
 # ---- command -------------------------------------------------------------------------------------
 #
 # ``seatrial purge``: plan, carry out and take back the removal of old files.
 
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
-
-
-@click.group("purge")
-def command() -> None:
-    """Remove old files by a policy: purge.yaml.
-
-    First `plan`, which removes nothing, then `do` with a consent. `undo` puts back what the policy
-    moved aside, `expire` removes it for good; `audit` tells what became of each file.
-    """
-
-
-for _each in COMMANDS:
-    command.add_command(_each)
-
 # ---- plan ----------------------------------------------------------------------------------------
 
 
-@command.command("plan")
-@click.argument("policy", type=_FILE)
-@text_option("-o", "--output", "target", "PLAN", "Name of the plan, or its file; default: by date.")
-@value_option("--now", "TIME", "Rehearse: ages as of TIME.", type=MOMENT, default=0)
-@value_option(
-    "--batch", "N", "Entries between two records of the audit.",
-    type=click.IntRange(1, 1 << 16), default=BATCH, show_default=True,
-)  # fmt: skip
-@json_option
-@click.pass_obj
 def plan(
     folders: Folders, /, policy: Path, target: str, now: int, batch: int, as_json: bool
 ) -> int:
-    """Walk the roots of POLICY and write what is to be removed.
-
-    A name without a slash is that of a plan in the folder of the trials. Nothing is removed. Exits
-    1 if something could not be read: it is named, and not in the plan.
-    """
+    """Do ``seatrial purge plan``; return the exit code."""
     path = new_plan(folders.trials, target, policy)
     if path.exists():
         raise UsageError(f"{path}: is there already; plans are kept: choose another name")
@@ -421,56 +302,27 @@ def _failed(end: PlanEnd) -> list[str]:
 # ---- acts ----------------------------------------------------------------------------------------
 
 
-@command.command("do")
-@PLAN
-@list_option("--consent", "consents", "NAME", "Who agrees that it is removed; as often as needed.")
-@json_option
-@click.pass_obj
 def do(folders: Folders, /, plan: Path, consents: tuple[str, ...], as_json: bool) -> int:
-    """Remove, or move aside, what PLAN takes.
-
-    Each file is compared with PLAN right before: one that was used or changed since stays. Exits 1
-    if there were errors, or if it stopped early: then `resume` goes on.
-    """
+    """Do ``seatrial purge do``; return the exit code."""
     wish = Wish(consents=consents, trials=folders.trials, tell=tell)
     return _tell_done(plan, act.carry_out(plan, "do", wish), as_json)
 
 
-@command.command("resume")
-@PLAN
-@json_option
-@click.pass_obj
 def resume(folders: Folders, /, plan: Path, as_json: bool) -> int:
-    """Go on with the act of PLAN that was killed or stopped."""
+    """Do ``seatrial purge resume``; return the exit code."""
     done = act.resume(plan, Wish(trials=folders.trials, tell=tell))
     return _tell_done(plan, done, as_json)
 
 
-@command.command("undo")
-@PLAN
-@list_option("--path", "paths", "PATH", "Only this file, or what is below this folder.")
-@list_option("--owner", "owners", "USER", "Only files of this user, by name or uid.")
-@json_option
 def undo(plan: Path, paths: tuple[str, ...], owners: tuple[str, ...], as_json: bool) -> int:
-    """Put back what PLAN moved aside.
-
-    A file whose name was taken since stays aside, and is told; missing folders are made again.
-    Exits 1 if a file was not put back. Where the audit is damaged, what lies aside comes back by
-    PLAN and the disk; exits 3 if it is not known what became of other files.
-    """
+    """Do ``seatrial purge undo``; return the exit code."""
     whole = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - a link is not followed
     wish = Wish(paths=whole, owners=list(map(uid_of, owners)), tell=tell)
     return _tell_done(plan, act.carry_out(plan, "undo", wish), as_json)
 
 
-@command.command("expire")
-@PLAN
-@json_option
 def expire(plan: Path, as_json: bool) -> int:
-    """Remove for good what PLAN moved aside.
-
-    Only when it was kept as long as `aside` of the policy says; the consent was that of `do`.
-    """
+    """Do ``seatrial purge expire``; return the exit code."""
     return _tell_done(plan, act.carry_out(plan, "expire", Wish(tell=tell)), as_json)
 
 
@@ -513,18 +365,8 @@ def _tell_done(plan: Path, done: Done, as_json: bool) -> int:
 # ---- audit ---------------------------------------------------------------------------------------
 
 
-@command.command("audit")
-@PLAN
-@click.option("--files", is_flag=True, help="A line for each entry: what, when, its path.")
-@click.option("--fate", type=click.Choice(list(FATES)), help="Only entries of this letter.")
-@json_option
 def audit(plan: Path, files: bool, fate: str | None, as_json: bool) -> int:
-    """Tell what became of what PLAN takes, by its audit.
-
-    The letters: r removed, b removed by an act that was killed, a moved aside, u put back, c
-    changed since the plan, g gone before, k open, e error, n not tried, ? not known, as the audit
-    is damaged: then it exits 3.
-    """
+    """Do ``seatrial purge audit``; return the exit code."""
     with open_plan(plan) as opened:
         opened.require_unchanged()
         history = History(plan, in_part=True)
