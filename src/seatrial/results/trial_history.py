@@ -92,15 +92,19 @@ class RunHistory(RunLife, kw_only=True):
         start, script = self.job_started, self.script_started
         if start is None or (script is not None and script < start):
             start = script  # the scheduler's word may come late
-        return None if start is None else (start, max(start, self._end_of_hold(now)))
+        if start is None:
+            return None
+        end = self._end_of_hold(now)
+        return start, (end if end > start else start)
 
     def _end_of_hold(self, now: int) -> int:
         """Return when it gave its nodes back (ns); ``now`` while it has them."""
-        if self.job_ended is not None:
-            return max(self.job_ended, self.script_ended or self.job_ended)
+        end, script_end = self.job_ended, self.script_ended
+        if end is not None:
+            return end if script_end is None or script_end < end else script_end
         if self.judged is None:
             return now
-        return self.judged if self.script_ended is None else self.script_ended
+        return self.judged if script_end is None else script_end
 
     def script(self, held: tuple[int, int]) -> tuple[int, int]:
         """Return from when to when (ns) its script ran, of a run that held its nodes for that long.
@@ -170,7 +174,7 @@ class TrialHistory(Trial[RunHistory]):
 
     def apply(self, event: events.Event) -> bool:
         """Fold one event. Return whether it says anything of a run or of the trial."""
-        if isinstance(event, events.PolicyChanged):
+        if type(event) is events.PolicyChanged:
             self._note_action(event)  # by the policy before it
             return self._follow_policy(event)
         if not super().apply(event) and event.run_id:
