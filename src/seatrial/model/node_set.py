@@ -44,7 +44,7 @@ def unfold(names: str) -> tuple[str, ...]:
     elif _count(names) > MAX_NODES:
         raise ValueError(f"{names!r} is more than {MAX_NODES} nodes; write e.g. n[001-128]")
     elif boxes := _read(names):
-        nodes = tuple(_names_in(boxes))
+        return tuple(_names_in(boxes))  # their words and numbers make nothing but names
     else:
         try:
             nodes = tuple(nodeset.NodeSet(names, resolver=nodeset.RESOLVER_NOGROUP))
