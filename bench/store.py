@@ -26,7 +26,7 @@ from bench.site import DAY, MAIN, START, TESTS, make_trial
 from seatrial.journal.encoding import encode
 from seatrial.journal.events import Event, RunEvent
 from seatrial.journal.journal import read
-from seatrial.results.store import pagination, queries, series
+from seatrial.results.store import queries, run_lists, series
 from seatrial.results.store.ingest import sync
 from seatrial.results.store.location import Location
 from seatrial.results.store.opening import open_store, reopen_empty
@@ -87,15 +87,13 @@ def questions(trial: str = TRIAL) -> dict[str, Question]:
         asked[f"newest 100 runs {words}".strip()] = of(queries.runs, replaced(filters, limit=100))
         asked[f"counts by state {words}".strip()] = of(queries.counts, filters)
     failed, main = Filters(failed=True), Filters(trial=trial, test=MAIN)
-    latest = (pagination.BY_VERDICT, None, 100)
+    latest = (run_lists.BY_VERDICT, None, 100)
     return asked | {
-        "newest 100 failures": of(pagination.page, failed, *latest),
-        "newest 100 failures of a test": of(
-            pagination.page, replaced(failed, test="hpcg"), *latest
-        ),
-        "how many failures of which cause": of(pagination.causes_of, failed),
-        "how 100 failures came to their end": lambda store: pagination.ends_of(
-            store, pagination.page(store, failed, *latest)
+        "newest 100 failures": of(run_lists.page, failed, *latest),
+        "newest 100 failures of a test": of(run_lists.page, replaced(failed, test="hpcg"), *latest),
+        "how many failures of which cause": of(run_lists.causes_of, failed),
+        "how 100 failures came to their end": lambda store: run_lists.ends_of(
+            store, run_lists.page(store, failed, *latest)
         ),
         "all trials with their counts": queries.trials,
         "elapsed over start, 1e5 points": of_points(trial, [MAIN]),

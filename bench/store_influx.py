@@ -24,7 +24,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
 from seatrial.plugins.sinks.points import TrialPoints
 from seatrial.plugins.sinks.protocol import about_of
-from seatrial.results.store import pagination, queries, series
+from seatrial.results.store import queries, run_lists, series
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters
 
@@ -35,9 +35,7 @@ FOUR: dict[str, tuple[str, Callable[[Store], object]]] = {
     "the newest 100 failures": (
         "SELECT machine, app, test, test_id, check_alias, comment, nodes FROM events"
         " WHERE event_name = 'check_end' AND value <> 0 ORDER BY time DESC LIMIT 100",
-        lambda store: pagination.page(
-            store, Filters(failed=True), pagination.BY_VERDICT, None, 100
-        ),
+        lambda store: run_lists.page(store, Filters(failed=True), run_lists.BY_VERDICT, None, 100),
     ),
     "counts by verdict": (
         "SELECT count(code) FROM runs GROUP BY verdict",

@@ -19,7 +19,7 @@ from seatrial.model.expressions import _FUNCTIONS, FACTS, FUNCTIONS
 from seatrial.model.kinds import criterion_kinds
 from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
 from seatrial.model.plan import Cause
-from seatrial.results.criteria.decision import judge_of
+from seatrial.results.status import judge_of
 from seatrial.results.utilisation import USES
 
 PAGES = {place: text for _, pages in reference_pages() for place, text in pages.items()}

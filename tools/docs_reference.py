@@ -27,8 +27,8 @@ from seatrial.model.documents import json_schema
 from seatrial.model.expressions import FACTS, FUNCTIONS
 from seatrial.model.kinds import criterion_kinds
 from seatrial.model.parameters import BUILD_AND_RUN, RUN_ONLY
-from seatrial.results.criteria.decision import judge_of
 from seatrial.results.selection import KEYS
+from seatrial.results.status import judge_of
 from seatrial.results.utilisation import USES
 
 TYPES = {

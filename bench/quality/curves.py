@@ -12,8 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from seatrial.judge.statistics.sequential import judged
-from seatrial.results.scaling_cells import Cell
-from seatrial.results.sizes import Meeting, Pair, meeting
+from seatrial.results.sizes import Cell, Meeting, Pair, meeting
 
 SIZES = [2**n for n in range(23)]
 Law = Callable[[int], float]

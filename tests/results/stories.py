@@ -21,8 +21,8 @@ from seatrial.model.file_model import typed
 from seatrial.model.plan import Criterion
 from seatrial.model.policy import Entry, Policy
 from seatrial.model.test import Case
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result, TrialView
+from seatrial.results.status import judge
 from seatrial.results.trial_history import TrialHistory
 from tests.results.store.trials import NOON, SECOND, a_case
 

@@ -20,9 +20,8 @@ from seatrial.model import codes
 from seatrial.results.best import BestTable, Setting, SizeRange, size_ranges
 from seatrial.results.curves import CurveTable, band_of, curves
 from seatrial.results.scaling import ScalingQuery
-from seatrial.results.scaling_cells import Cell
 from seatrial.results.selection import gather, parse_side
-from seatrial.results.sizes import meeting, pairs_of
+from seatrial.results.sizes import Cell, meeting, pairs_of
 from seatrial.results.store.ingest import synced
 from tests.cli.test_query_common import ask
 from tests.programs import Workplace

@@ -31,8 +31,13 @@ from seatrial.execute.prepare import MAX_TOLD, left_out_of
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.plan import Component, phases_of
-from seatrial.results.evidence import EvidenceStatus, evidence_of, state_of_evidence
-from seatrial.results.records import PlanRecords, records_in
+from seatrial.results.records import (
+    EvidenceStatus,
+    PlanRecords,
+    evidence_of,
+    records_in,
+    state_of_evidence,
+)
 from seatrial.results.status import AWAITED, Status, with_evidence
 from seatrial.show.report.planned import rehearsals
 from seatrial.show.text import folded, table_text

@@ -36,8 +36,7 @@ from seatrial.model.moments import day_of
 from seatrial.model.node_set import unfold
 from seatrial.model.nodes import node_names
 from seatrial.model.plan import ChecklistItem, Component, Evidence
-from seatrial.results.evidence import GivenDocument, given
-from seatrial.results.records import PlanRecords, records_in
+from seatrial.results.records import GivenDocument, PlanRecords, given_document, records_in
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.show.text import table_text
@@ -79,7 +78,7 @@ class Recording(OfPlan):
         written = self._awaited(name)
         if answer.on:
             parsed_for("--on", day_of, answer.on)
-        document = given(answer.file, self.path.parent)
+        document = given_document(answer.file, self.path.parent)
         if written.sha256 and document.sha256 != written.sha256.lower():
             raise UsageError(
                 f"{answer.file} has the checksum {document.sha256}: it is not the document that "
@@ -330,7 +329,7 @@ class Ticking(OfPlan):
         return plan_trials.checklist(trials, self._prepared, place.part, self.name).folder
 
     def _document(self, path: Path | None) -> GivenDocument | None:
-        return None if path is None else given(path, self.path.parent)
+        return None if path is None else given_document(path, self.path.parent)
 
 
 def _checked(name: str, item: ChecklistItem, answer: GivenResult) -> tuple[ItemState, float | None]:

@@ -13,7 +13,7 @@ from seatrial.cli.tables import TextTable
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.journal.journal import read
 from seatrial.results.criteria.mix import overall
-from seatrial.results.evidence import EvidenceStatus
+from seatrial.results.records import EvidenceStatus
 from seatrial.results.status import Status, beside, status, with_documents
 from seatrial.results.store.export import to_json
 from seatrial.results.store.queries import owned

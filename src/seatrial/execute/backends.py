@@ -310,11 +310,11 @@ def _line(text: str) -> BundleLine | None:
 #
 # What the backends share. A bundle is one job to the scheduler, and many runs to us.
 #
-# job = allocation_of(submission, folder)     # the job that asks for the allocation
-# write_bundle(folder, submission)            # its script and the list of its runs
-# watch = BundleWatch(folder, submission.jobs)
-# watch.look()                                # the starts and ends of its runs since the last look
-# watch.settle(code, state)                   # its job is over: what is left
+#     job = allocation_of(submission, folder)     # the job that asks for the allocation
+#     write_bundle(folder, submission)            # its script and the list of its runs
+#     watch = BundleWatch(folder, submission.jobs)
+#     watch.look()                           # starts and ends of its runs since the last look
+#     watch.settle(code, state)                   # its job is over: what is left
 
 
 RunUpdate = Started | JobEnd | NeverStarted

@@ -54,9 +54,7 @@ _CORE_CRITERIA = (
     CriterionKind(
         "within_expected", f"{_CRITERIA}.speed:within_expected", "part", metric=True, alone=True
     ),
-    CriterionKind(
-        "gauge", f"{_CRITERIA}.gauges:gauge", "reading", stageless=_MACHINE, machine=True
-    ),
+    CriterionKind("gauge", f"{_CRITERIA}.nodes:gauge", "reading", stageless=_MACHINE, machine=True),
     CriterionKind("findings", f"{_CRITERIA}.nodes:findings", "count", noun="finding"),
 )
 

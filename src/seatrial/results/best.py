@@ -55,10 +55,11 @@ from seatrial.results.panels import (
 )
 from seatrial.results.promises import promised_of
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
-from seatrial.results.scaling_cells import Cell, are_numbers
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import (
     BYTES,
+    Cell,
+    are_numbers,
     are_sizes,
     by_label,
     have_unit,

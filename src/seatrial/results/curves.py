@@ -34,26 +34,24 @@ from seatrial.results.panels import (
     with_left_out,
 )
 from seatrial.results.scaling import ScalingQuery, ScalingTable, require_axes, scaling
-from seatrial.results.scaling_cells import (
-    NO_FIGURE,
-    Cell,
-    by_line,
-    cells_of,
-    metric_in,
-    nothing_measured,
-)
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import (
     BYTES,
+    NO_FIGURE,
+    Cell,
     Meeting,
     Pair,
     are_sizes,
     by_label,
+    by_line,
+    cells_of,
     have_unit,
     is_label,
     is_size,
     meeting,
+    metric_in,
     metrics_named,
+    nothing_measured,
     pairs_of,
 )
 from seatrial.results.store.by_case import CaseRuns

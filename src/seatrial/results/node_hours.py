@@ -22,8 +22,7 @@ from seatrial.decide.in_flight import planned_for
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.policy import Policy
-from seatrial.results.outages import Span, whole_outages
-from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.trial_history import RunHistory, Span, TrialHistory, whole_outages
 from seatrial.results.utilisation import USES, Timeline
 from seatrial.units import SECOND_NS, show_share
 

@@ -41,28 +41,26 @@ from seatrial.results.panels import (
     title,
     with_left_out,
 )
-from seatrial.results.scaling_cells import (
-    NO_FIGURE,
-    Cell,
-    cells_of,
-    metric_in,
-    names_of,
-    nothing_measured,
-    speeds,
-    usable,
-)
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import (
     BYTES,
+    NO_FIGURE,
+    Cell,
     Meeting,
     Pair,
     by_label,
+    cells_of,
     have_unit,
     is_label,
     is_size,
     labels_of,
     meeting,
+    metric_in,
+    names_of,
+    nothing_measured,
     one_metric,
+    speeds,
+    usable,
 )
 from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import Better, better_of, sign_of

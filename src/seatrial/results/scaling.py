@@ -44,12 +44,15 @@ from seatrial.results.panels import (
     with_left_out,
 )
 from seatrial.results.ratios import AXES, SpeedDrop
-from seatrial.results.scaling_cells import (
+from seatrial.results.selection import Side, cases_of
+from seatrial.results.sizes import (
     PLAIN,
     Cell,
     are_numbers,
+    by_label,
     by_line,
     cells_of,
+    labels_of,
     line_name,
     metric_in,
     names_of,
@@ -57,8 +60,6 @@ from seatrial.results.scaling_cells import (
     speeds,
     usable,
 )
-from seatrial.results.selection import Side, cases_of
-from seatrial.results.sizes import by_label, labels_of
 from seatrial.results.store.by_case import CORES, ELAPSED, CaseRuns
 from seatrial.units import Better, better_of, sign_of
 

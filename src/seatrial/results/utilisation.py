@@ -20,8 +20,16 @@ from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
 from seatrial.journal.trial import end_by
-from seatrial.results.outages import Span, outages_of, outside, whole_outages
-from seatrial.results.trial_history import NO_ENTRY, NodeBits, RunHistory, TrialHistory
+from seatrial.results.trial_history import (
+    NO_ENTRY,
+    NodeBits,
+    RunHistory,
+    Span,
+    TrialHistory,
+    outages_of,
+    outside,
+    whole_outages,
+)
 from seatrial.units import SECOND_NS
 
 # ---- step functions ------------------------------------------------------------------------------

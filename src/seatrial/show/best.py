@@ -14,7 +14,7 @@ from seatrial.judge.statistics.significance import remedy
 from seatrial.model.figures import place_of_value
 from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
 from seatrial.results.given import GivenEntry
-from seatrial.results.scaling_cells import are_numbers
+from seatrial.results.sizes import are_numbers
 from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis

@@ -15,7 +15,7 @@ from seatrial.results.curves import CurveCell, CurveTable
 from seatrial.results.given import GivenEntry
 from seatrial.results.panels import TableOverX
 from seatrial.results.scaling import ScalingLine, ScalingQuery, ScalingTable
-from seatrial.results.scaling_cells import Cell as ScalingCell
+from seatrial.results.sizes import Cell as ScalingCell
 from seatrial.results.sizes import Crossing, Meeting
 from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots

@@ -14,9 +14,8 @@ from urllib.parse import quote, urlencode
 
 from seatrial.execute.plan.component import ItemResult, ItemStatus
 from seatrial.results.criteria.view import Result
-from seatrial.results.evidence import EvidenceStatus
 from seatrial.results.node_hours import NodeShares, TestShare
-from seatrial.results.records import Issue, RecordedEntry, RunReview
+from seatrial.results.records import EvidenceStatus, Issue, RecordedEntry, RunReview
 from seatrial.results.status import SubPhase, TestStatus
 from seatrial.results.trial_history import OperatorAction
 from seatrial.show.formatting import runs_of, trial_address

@@ -40,7 +40,6 @@ from seatrial.model.codes import (
 from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Component, Criterion, Waiver
 from seatrial.model.policy import Entry, Policy, Window
-from seatrial.results.criteria.decision import judge, judged
 from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import (
     Bounds,
@@ -50,6 +49,7 @@ from seatrial.results.criteria.view import (
     largest_listed,
     show_value,
 )
+from seatrial.results.status import judge, judged
 from tests.results.stories import Story, at, cases_of, sustained
 
 

@@ -9,9 +9,9 @@ from seatrial.journal.events import BuildEnded, TestAdmitted, TestStopped, Trial
 from seatrial.model.codes import BUILD_FAILED, FAILED, PERFORMANCE, TIMEOUT, WRONG_ANSWER
 from seatrial.model.plan import Component, Criterion, Waiver
 from seatrial.model.policy import Entry, Policy
-from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.mix import overall
 from seatrial.results.criteria.view import Result, TrialView
+from seatrial.results.status import judged
 from tests.results.stories import Story, cases_of, sustained
 
 COMPONENT = Component(component="c", kind="sustained")

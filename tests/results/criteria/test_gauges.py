@@ -12,9 +12,9 @@ from seatrial.journal.events import GaugeRead, TrialEnded, TrialPaused, TrialRes
 from seatrial.model.file_model import Share
 from seatrial.model.plan import Criterion
 from seatrial.model.policy import Window
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result, TrialView
-from seatrial.results.gauges import gauge_spans, gauge_use
+from seatrial.results.holds import gauge_spans, gauge_use
+from seatrial.results.status import judge
 from seatrial.results.trial_history import TrialHistory
 from seatrial.units import SECOND_NS
 from tests.results import stories

@@ -29,8 +29,8 @@ from seatrial.model.file_model import typed
 from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Criterion, Waiver
 from seatrial.model.policy import Entry, Policy, Window
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result
+from seatrial.results.status import judge
 from tests.judge.helpers import only_golden
 from tests.results.stories import Story, cases_of, sustained
 

@@ -17,7 +17,7 @@ from seatrial.model.kinds import criterion_kinds
 from seatrial.model.plan import Component, Criterion
 from seatrial.model.policy import Entry, Policy
 from seatrial.model.test import Stage
-from seatrial.results.criteria.decision import judge, judged
+from seatrial.results.status import judge, judged
 from tests.results.stories import Story, cases_of
 
 STAGES = get_args(Stage)

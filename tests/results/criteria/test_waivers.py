@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from seatrial.journal.events import TrialEnded
 from seatrial.model.codes import FAILED, PASS
 from seatrial.model.plan import Criterion, Waiver
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result, covered, is_unneeded
+from seatrial.results.status import judge
 from tests.results.stories import Story, cases_of, sustained
 
 RATE = Criterion(criterion="pass_rate", at_least="90%")

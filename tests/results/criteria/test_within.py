@@ -22,8 +22,8 @@ from seatrial.model.codes import (
 )
 from seatrial.model.file_model import Share, typed
 from seatrial.model.plan import Criterion
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.view import Result
+from seatrial.results.status import judge
 from tests.results.stories import Story, cases_of
 
 

@@ -574,7 +574,7 @@ def test_a_local_store_has_a_write_ahead_log_and_a_network_one_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def mode(kind: str) -> str:
-        monkeypatch.setattr("seatrial.results.store.sqlite.file_system", lambda path: kind)
+        monkeypatch.setattr("seatrial.results.store.opening.file_system", lambda path: kind)
         with open_store(tmp_path / "store.sqlite") as store:
             return str(store.rows("PRAGMA journal_mode")[0][0])
 

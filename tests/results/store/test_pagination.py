@@ -8,11 +8,18 @@ import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted, TrialCancelled
 from seatrial.model import codes
-from seatrial.results.store import pagination, queries
+from seatrial.results.store import queries, run_lists
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
-from seatrial.results.store.pagination import BY_VERDICT, ORDERS, Order, page, place_of
-from seatrial.results.store.same_case_runs import earlier, siblings
+from seatrial.results.store.run_lists import (
+    BY_VERDICT,
+    ORDERS,
+    Order,
+    earlier,
+    page,
+    place_of,
+    siblings,
+)
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, RunRow
 
@@ -58,7 +65,7 @@ def test_pages_hold_every_run_once_where_many_began_together(
         whole = page(store, failed, BY_VERDICT, None, 100)
         assert [run.run_id for run in whole] == ["ties8", "ties5", "ties2"]
         assert paged(store, BY_VERDICT, failed, limit) == whole
-        assert sum(pagination.causes_of(store, failed).values()) == len(whole)
+        assert sum(run_lists.causes_of(store, failed).values()) == len(whole)
 
 
 def test_a_window_and_a_trial_bound_a_page(location: Location, tmp_path: Path) -> None:
@@ -75,12 +82,12 @@ def test_the_event_that_tells_of_a_failure(location: Location, tmp_path: Path) -
     made(tmp_path / "trials")
     with synced(location, tmp_path / "trials") as store:
         failed = page(store, Filters(failed=True), BY_VERDICT, None, 1)
-        (end,) = pagination.ends_of(store, failed).values()
+        (end,) = run_lists.ends_of(store, failed).values()
         assert (end.event, int(end.value)) == ("binary_execute_end", 3)
         passed = page(store, Filters(states=("passed",)), ORDERS["newest"], None, 1)
-        (end,) = pagination.ends_of(store, passed).values()
+        (end,) = run_lists.ends_of(store, passed).values()
         assert end.event == "check_end"
-        assert pagination.ends_of(store, []) == {}
+        assert run_lists.ends_of(store, []) == {}
 
 
 def test_a_run_is_found_by_its_very_id(location: Location, tmp_path: Path) -> None:
@@ -94,7 +101,7 @@ def test_what_there_is_to_choose_from(location: Location, tmp_path: Path) -> Non
     made(tmp_path / "trials", tags=("node", "memory"))
     made(tmp_path / "trials", "younger", created=NOON + SECOND, machine="ember")
     with synced(location, tmp_path / "trials") as store:
-        found = pagination.choices(store)
+        found = run_lists.choices(store)
         assert found.trials == ["younger", "ties"]
         assert found.machines == ["ember", "frontier"]
         assert found.tags == ["memory", "node"]
@@ -109,9 +116,7 @@ def test_a_build_is_found_by_its_key(location: Location, tmp_path: Path) -> None
     maker.write()
     with synced(location, tmp_path / "trials") as store:
         ((trial,),) = store.rows("SELECT id FROM trials")
-        found = {
-            key: pagination.build_of(store, trial, key) for key in ("b1", "b2", "b3", "", "b4")
-        }
+        found = {key: run_lists.build_of(store, trial, key) for key in ("b1", "b2", "b3", "", "b4")}
         told = {key: build.failed for key, build in found.items() if build is not None}
         assert told == {"b1": False, "b2": True, "b3": None}
         last = found["b3"]
@@ -131,9 +136,9 @@ def test_builds_under_way_are_counted(location: Location, tmp_path: Path) -> Non
             maker.event(TrialCancelled)
         maker.write()
     with synced(location, tmp_path / "trials") as store:
-        assert pagination.builds_under_way(store, Filters()) == 2
-        assert pagination.builds_under_way(store, Filters(trial="two")) == 0
-        assert pagination.builds_under_way(store, Filters(machine="elsewhere")) == 0
+        assert run_lists.builds_under_way(store, Filters()) == 2
+        assert run_lists.builds_under_way(store, Filters(trial="two")) == 0
+        assert run_lists.builds_under_way(store, Filters(machine="elsewhere")) == 0
 
 
 def test_siblings_are_of_the_case_on_the_machine(location: Location, tmp_path: Path) -> None:

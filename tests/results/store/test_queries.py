@@ -24,10 +24,9 @@ from seatrial.journal.journal import Journal
 from seatrial.model import codes
 from seatrial.model.plan import Component
 from seatrial.results.store import export, queries
-from seatrial.results.store.filters import conditions
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
-from seatrial.results.store.queries import NEWEST, count_runs, run, runs
+from seatrial.results.store.queries import NEWEST, conditions, count_runs, run, runs
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import pass_counts
 from seatrial.results.store.tables import Filters, SummaryRow, TrialRow

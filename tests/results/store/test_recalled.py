@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.model.codes import FAILED, RECALLED
-from seatrial.results.store import export, pagination, queries, series
+from seatrial.results.store import export, queries, run_lists, series
 from seatrial.results.store.by_case import by_case
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
-from seatrial.results.store.pagination import BY_VERDICT
+from seatrial.results.store.run_lists import BY_VERDICT
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, RunCounts
 
@@ -55,9 +55,9 @@ def test_they_are_listed_with_their_verdict(store: Store) -> None:
 def test_no_list_of_failures_has_them(store: Store) -> None:
     assert [run.run_id for run in queries.runs(store, Filters(failed=True))] == ["failed"]
     chosen = Filters(failed=True)
-    page = pagination.page(store, chosen, BY_VERDICT, None, 10)
+    page = run_lists.page(store, chosen, BY_VERDICT, None, 10)
     assert [run.run_id for run in page] == ["failed"]
-    assert pagination.causes_of(store, chosen) == {"": 1}
+    assert run_lists.causes_of(store, chosen) == {"": 1}
 
 
 def test_a_case_whose_only_run_was_recalled_has_no_verdict(store: Store) -> None:

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from seatrial import cli
 from seatrial.errors import SeatrialError, StoreError
 from seatrial.journal.events import OutputQuiet
-from seatrial.results.store import queries, sqlite
-from seatrial.results.store import sqlite as sqlite_file
+from seatrial.results.store import opening as sqlite_file
+from seatrial.results.store import queries
 from seatrial.results.store.ingest import sync, synced
 from seatrial.results.store.location import Location
 from seatrial.results.store.opening import open_memory, open_store, reopen_empty
@@ -165,7 +165,7 @@ def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
 
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     with open_memory() as store:
-        monkeypatch.setattr(sqlite, "time", clock)
+        monkeypatch.setattr(sqlite_file, "time", clock)
 
         def write(hold: float, before: float = 0.0) -> None:
             now[0] += before
@@ -176,12 +176,12 @@ def test_who_writes_for_long_lets_others_in(monkeypatch: pytest.MonkeyPatch) -> 
         write(0.2)
         assert slept == []
         write(0.2)  # after 0.4 s in all
-        assert slept == [sqlite.PAUSE_S]
+        assert slept == [sqlite_file.PAUSE_S]
         write(0.2)
-        write(0.2, before=sqlite.PAUSE_S / 2)  # some of the pause has passed
-        assert slept == [sqlite.PAUSE_S, sqlite.PAUSE_S / 2]
+        write(0.2, before=sqlite_file.PAUSE_S / 2)  # some of the pause has passed
+        assert slept == [sqlite_file.PAUSE_S, sqlite_file.PAUSE_S / 2]
         for _ in range(5):
-            write(0.9, before=2 * sqlite.PAUSE_S)
+            write(0.9, before=2 * sqlite_file.PAUSE_S)
         assert len(slept) == 2
 
 

@@ -40,7 +40,7 @@ from seatrial.plugins.rehearsal.keys import (
 from seatrial.plugins.rehearsal.sampling import Quantity, RunModel
 from seatrial.plugins.rehearsal.summary import Rehearsed, summarise
 from seatrial.plugins.rehearsal.virtual_driver import VirtualDriver, remarks_on_gauges
-from seatrial.results.gauges import holds_of_gauges
+from seatrial.results.holds import holds_of_gauges
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.queries import MEASURED, runs
 from seatrial.results.store.tables import Filters

@@ -12,10 +12,9 @@ from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, UNCOUNTED
 from seatrial.plugins.rehearsal.queue import TargetLoad
 from seatrial.plugins.rehearsal.virtual_driver import Ending
-from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.view import Result, TrialView
 from seatrial.results.node_hours import NodeShares
-from seatrial.results.status import Waits, waits
+from seatrial.results.status import Waits, judged, waits
 from seatrial.results.trial_history import RunHistory, TrialHistory
 from seatrial.results.utilisation import Bin, Use
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from seatrial.journal.events import FigureGiven
 from seatrial.model import codes
 from seatrial.model.identifiers import show
-from seatrial.results.store.filters import listed
-from seatrial.results.store.queries import MEASURED
+from seatrial.results.store.queries import MEASURED, listed
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     UNFINISHED,

@@ -12,8 +12,7 @@ from seatrial.lazy import Floats, Ints, np
 from seatrial.model.figures import place_of
 from seatrial.model.identifiers import node_suffix
 from seatrial.model.node_set import unfold_or_empty
-from seatrial.results.store.filters import listed
-from seatrial.results.store.queries import MEASURED, NEWEST, run_rows
+from seatrial.results.store.queries import MEASURED, NEWEST, listed, run_rows
 from seatrial.results.store.schema import Store, Writer, marks
 from seatrial.results.store.tables import NODES, RUN_NODES, NodeSpan, RunRow, StoredNode, chunks
 from seatrial.units import SECOND_NS

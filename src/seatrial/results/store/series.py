@@ -16,8 +16,7 @@ from seatrial.journal.events import GaugeRead
 from seatrial.judge.log_rules import node_of
 from seatrial.model import codes
 from seatrial.model.figures import place_of
-from seatrial.results.store.filters import conditions, listed
-from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS
+from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS, conditions, listed
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     CaseName,

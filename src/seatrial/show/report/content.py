@@ -22,8 +22,7 @@ from seatrial.results.criteria.mix import (
     waived_words,
 )
 from seatrial.results.criteria.view import Result, is_unneeded
-from seatrial.results.evidence import EvidenceStatus
-from seatrial.results.records import Issue
+from seatrial.results.records import EvidenceStatus, Issue
 from seatrial.results.status import Status, TestStatus
 from seatrial.results.store.export import iso, to_json
 from seatrial.show.page import Cell, Column, Kind, Link, State, Table

@@ -19,16 +19,15 @@ from seatrial.judge.statistics.outliers import Class
 from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Case
 from seatrial.results.criteria.view import Result
-from seatrial.results.gauges import gauge_spans
+from seatrial.results.holds import gauge_spans
 from seatrial.results.notes import Note
-from seatrial.results.outages import Span
 from seatrial.results.scaling import ScalingTable as Scaled
-from seatrial.results.scaling_cells import Cell as ScalingCell
+from seatrial.results.sizes import Cell as ScalingCell
 from seatrial.results.slow_places import RunKind
 from seatrial.results.status import Status, beside
 from seatrial.results.store.queries import MEASURED
 from seatrial.results.store.tables import MetricRow, RunOutcome
-from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.trial_history import RunHistory, Span, TrialHistory
 from seatrial.results.utilisation import LevelSpan, few_levels, in_flight
 from seatrial.results.variability import Variability
 from seatrial.show.breakdowns import averaged, stacked

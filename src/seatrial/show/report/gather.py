@@ -29,13 +29,10 @@ from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import launchers_of
 from seatrial.model.test import Case
 from seatrial.results import notes as note_file
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.mix import OverallState, overall
 from seatrial.results.criteria.view import Result, TrialView
-from seatrial.results.evidence import evidence_of
 from seatrial.results.notes import Note
-from seatrial.results.outages import Span, outages_of
-from seatrial.results.records import PlanRecords
+from seatrial.results.records import PlanRecords, evidence_of
 from seatrial.results.scaling import ScalingQuery, scaling
 from seatrial.results.scaling import ScalingTable as Scaled
 from seatrial.results.selection import Side, SideSelection
@@ -43,6 +40,7 @@ from seatrial.results.selection import gather as gather_side
 from seatrial.results.status import (
     Status,
     accounts_of,
+    judge,
     references_now,
     status,
     with_documents,
@@ -52,7 +50,7 @@ from seatrial.results.store import queries
 from seatrial.results.store.by_case import NUMBERS
 from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store
-from seatrial.results.trial_history import TrialHistory
+from seatrial.results.trial_history import Span, TrialHistory, outages_of
 from seatrial.results.variability import Variability, variability
 from seatrial.show.page import Cell, Table
 from seatrial.show.report import figures as tables

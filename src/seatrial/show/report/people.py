@@ -16,13 +16,10 @@ from seatrial.judge.file_use import FACTOR, OPEN_FILES, compare
 from seatrial.model.codes import code_of
 from seatrial.model.node_set import fold
 from seatrial.model.plan import Component
-from seatrial.results.criteria.decision import criteria_of
 from seatrial.results.criteria.view import Result, covered, label
-from seatrial.results.evidence import words_of
-from seatrial.results.outages import outages_of
-from seatrial.results.records import Issue, PlanRecords, RunReview
-from seatrial.results.status import Status
-from seatrial.results.trial_history import RunHistory, TrialHistory
+from seatrial.results.records import Issue, PlanRecords, RunReview, words_of
+from seatrial.results.status import Status, criteria_of
+from seatrial.results.trial_history import RunHistory, TrialHistory, outages_of
 from seatrial.results.utilisation import LevelSpan, target_loads
 from seatrial.results.variability import Variability
 from seatrial.show.page import Cell, Table

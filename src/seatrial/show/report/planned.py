@@ -22,12 +22,11 @@ from seatrial.judge import references as refs
 from seatrial.model.documents import Faults, read
 from seatrial.model.plan import Component, Criterion
 from seatrial.results.compare import ComparisonRow, compare_sides, origins_of
-from seatrial.results.criteria.decision import judge
 from seatrial.results.criteria.speed import BETTER_BY
 from seatrial.results.criteria.view import NodeCases, Result, TrialView
-from seatrial.results.evidence import evidence_of, state_of_evidence
-from seatrial.results.records import records_in
+from seatrial.results.records import evidence_of, records_in, state_of_evidence
 from seatrial.results.selection import Side, SideSelection, gather
+from seatrial.results.status import judge
 from seatrial.results.store.schema import Store
 from seatrial.show.draw.plots import Interval, forest
 from seatrial.show.draw.svg import Axis

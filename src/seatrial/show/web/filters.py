@@ -17,9 +17,9 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.codes import CODES
 from seatrial.results.selection import SideSelection, parse_side
-from seatrial.results.store import pagination, queries
-from seatrial.results.store.pagination import Choices, Order, PageCursor
+from seatrial.results.store import queries, run_lists
 from seatrial.results.store.queries import trial as trial_of
+from seatrial.results.store.run_lists import Choices, Order, PageCursor
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, GapRow, RunRow
 from seatrial.results.store.upserts import gaps
@@ -83,15 +83,15 @@ def page_of(
     """Return the runs of a page, at most ``limit``, and what is around them."""
     trial = trial_of(store, filters.trial) if filters.trial else None
     place = _place(query)
-    runs = pagination.page(store, filters, order, place, limit + 1, window)
+    runs = run_lists.page(store, filters, order, place, limit + 1, window)
     older = ""
     if len(runs) > limit:
-        last = pagination.place_of(runs[limit - 1], order)
+        last = run_lists.place_of(runs[limit - 1], order)
         older = query.link(before=f"{last.key!r}~{last.row}")
     return runs[:limit], ListFrame(
         newest=query.link(before="") if place else "",
         older=older,
-        choices=pagination.choices(store),
+        choices=run_lists.choices(store),
         gaps=gaps(store, trial)[:MAX_GAPS] if trial and trial.damaged else [],
         rehearsed=trial.rehearsed if trial else filters.rehearsed,
     )

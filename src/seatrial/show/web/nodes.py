@@ -31,9 +31,8 @@ from seatrial.model.nodes import groups_of, node_names
 from seatrial.model.topology import Topology
 from seatrial.results.slow_places import NOT_OF_NODES, WILLED
 from seatrial.results.store import nodes, queries
-from seatrial.results.store.filters import listed
 from seatrial.results.store.nodes import NO_TIME, STAGES, NodeCase, TrialRuns
-from seatrial.results.store.queries import MEASURED, NO_OUTCOME
+from seatrial.results.store.queries import MEASURED, NO_OUTCOME, listed
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.show.web.page import PageQuery

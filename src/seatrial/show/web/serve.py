@@ -38,8 +38,7 @@ from seatrial.errors import SeatrialError, StoreError, UsageError
 from seatrial.files import open_descriptor, open_regular
 from seatrial.hooks import WebPage
 from seatrial.log import DEFAULT_LEVEL, log_to, logger
-from seatrial.results.store.opening import open_store
-from seatrial.results.store.sqlite import APPLICATION
+from seatrial.results.store.opening import APPLICATION, open_store
 from seatrial.results.store.tables import VERSION
 from seatrial.show.web.access import LOCAL_NAMES, AccessMiddleware
 from seatrial.show.web.page import Answer, BadQuery, Overloaded, PageQuery, ResponseCache, data_of

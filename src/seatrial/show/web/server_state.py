@@ -22,7 +22,7 @@ from seatrial.execute.trial_folder import Record, TrialFolder, references_by_now
 from seatrial.hooks import provided
 from seatrial.judge.references import References
 from seatrial.log import logger
-from seatrial.results.evidence import DocumentState, state_of
+from seatrial.results.records import DocumentState, state_of_document
 from seatrial.results.store import queries
 from seatrial.results.store.ingest import sync
 from seatrial.results.store.opening import open_store
@@ -189,7 +189,7 @@ class DocumentCache:
         if version is None:
             return "not here"
         state = self._background.latest(
-            self._states, (path, sha256), version, lambda: state_of(path, sha256)
+            self._states, (path, sha256), version, lambda: state_of_document(path, sha256)
         )
         return state or "as it was"
 

@@ -29,23 +29,21 @@ from seatrial.judge.references import References
 from seatrial.lazy import np
 from seatrial.model.policy import Policy
 from seatrial.results import node_hours, status, utilisation
-from seatrial.results.criteria.decision import judged
 from seatrial.results.criteria.mix import Overall, overall
 from seatrial.results.criteria.view import TrialView, bounds_of
-from seatrial.results.gauges import gauge_spans
-from seatrial.results.holds import Hold, Holds
-from seatrial.results.outages import whole_outages
+from seatrial.results.holds import Hold, Holds, gauge_spans
 from seatrial.results.status import (
     OpenAlert,
     Status,
     TestStatus,
     alerts_of,
     holds_of,
+    judged,
     status_of,
     verdict_of,
 )
 from seatrial.results.store.tables import TrialRow
-from seatrial.results.trial_history import RunHistory
+from seatrial.results.trial_history import RunHistory, whole_outages
 from seatrial.results.utilisation import USES, LevelSpan, timeline_of
 from seatrial.show.web.caches import MIN_IDLE_FACTOR, BackgroundCompute, LruCache, ResultSlots
 from seatrial.units import SECOND_NS

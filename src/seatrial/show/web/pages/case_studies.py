@@ -19,9 +19,8 @@ from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reaso
 from seatrial.results.panels import parameters_of, varying
 from seatrial.results.ratios import AXES
 from seatrial.results.scaling import PAYS, ScalingQuery, ScalingTable, without_metric
-from seatrial.results.scaling_cells import are_numbers
 from seatrial.results.selection import Side, cases_of, gather, trials_of, words_of
-from seatrial.results.sizes import is_size, labels_of, values_of
+from seatrial.results.sizes import are_numbers, is_size, labels_of, values_of
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import CORES
 from seatrial.results.store.series import metric_names

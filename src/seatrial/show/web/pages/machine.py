@@ -26,7 +26,7 @@ from seatrial.model.topology import summary
 from seatrial.results import slow_places
 from seatrial.results.slow_places import SlowPlaces, places_of
 from seatrial.results.store import queries, series
-from seatrial.results.store.filters import listed
+from seatrial.results.store.queries import listed
 from seatrial.results.store.tables import Filters, TrialRow
 from seatrial.show.web.nodes import (
     NodeBlock,

@@ -20,8 +20,8 @@ from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
 from seatrial.results.promises import promises_in
 from seatrial.results.references import expected, with_elapsed
-from seatrial.results.store import pagination, queries
-from seatrial.results.store.same_case_runs import Siblings, earlier, siblings
+from seatrial.results.store import queries, run_lists
+from seatrial.results.store.run_lists import Siblings, earlier, siblings
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     STATES,
@@ -71,7 +71,7 @@ def data(state: ServerState, query: PageQuery) -> dict[str, Any]:
         case = queries.case_of(store, run)
         events = queries.events_of(store, run)
         metrics = queries.metrics_of(store, run)
-        build = pagination.build_of(store, trial.row, case.build)
+        build = run_lists.build_of(store, trial.row, case.build)
         beside = siblings(store, run)
         past = earlier(store, beside.runs, run)
         damage = gaps(store, trial)[:MAX_GAPS] if trial.damaged else []

@@ -9,9 +9,9 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from seatrial.model.codes import code_of
-from seatrial.results.store import pagination, queries
-from seatrial.results.store.pagination import BY_VERDICT, ORDERS, End, builds_under_way
+from seatrial.results.store import queries, run_lists
 from seatrial.results.store.queries import excluded_runs
+from seatrial.results.store.run_lists import BY_VERDICT, ORDERS, End, builds_under_way
 from seatrial.results.store.tables import RUNS_ON_PAGE, Column, RunRow, listed_columns
 from seatrial.show.web.caches import in_time
 from seatrial.show.web.filters import ListFrame, filters_of, page_of
@@ -148,8 +148,8 @@ def failures(state: ServerState, query: PageQuery) -> FailuresPage:
         window += [f"runs.judged < {filters.until:d}"] if filters.until else []
         filters = replace(filters, since=0, until=0, failed=True)
         runs, frame = page_of(store, query, filters, limit, BY_VERDICT, window)
-        causes = pagination.causes_of(store, filters, window)
-        ends = pagination.ends_of(store, runs)
+        causes = run_lists.causes_of(store, filters, window)
+        ends = run_lists.ends_of(store, runs)
         excluded = excluded_runs(store, [run.row for run in runs])
     outputs = _outputs(runs) if "output" in shown else {}
     return FailuresPage(

@@ -21,14 +21,15 @@ from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.model.codes import KNOWN, PASS, RECALLED, code_of
 from seatrial.results.criteria.mix import OverallState
-from seatrial.results.evidence import (
+from seatrial.results.records import (
     EvidenceStatus,
+    PlanRecords,
     awaited_of,
     evidence_of,
     items_of_now,
+    records_in,
     unsound_of,
 )
-from seatrial.results.records import PlanRecords, records_in
 from seatrial.results.slow_places import classified
 from seatrial.results.status import Status, TestStatus, with_evidence, with_people
 from seatrial.results.store import queries
