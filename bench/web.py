@@ -281,7 +281,7 @@ def _questions(site: ServerState) -> Iterator[tuple[WebPage, dict[str, str], str
     from seatrial.show.web.pages import runs
     from seatrial.show.web.routes import pages
 
-    run = runs.data(site, PageQuery({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
+    run = runs.runs(site, PageQuery({}, [("match", "stream"), ("limit", "1")], "/runs")).runs[0]
     words = {"tag": run.trial, "trial": run.trial, "run_id": run.run_id, "machine": run.machine}
     words["node"] = "n0100"
     lists = {

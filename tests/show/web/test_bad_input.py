@@ -174,12 +174,12 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     from urllib.parse import parse_qsl
 
     from seatrial.show.web.page import PageQuery
-    from seatrial.show.web.pages import run, runs
+    from seatrial.show.web.pages import runs
     from seatrial.show.web.render import as_json
     from seatrial.show.web.server_state import ServerState
 
     pages: list[tuple[Any, dict[str, str], str]] = [
-        (runs.data, {}, query)
+        (runs.runs, {}, query)
         for query in (
             *("", "state=failed", "match=io", "tag=node&rehearsed=1", "trial=weekly&limit=4"),
             *("sort=longest", "sort=shortest&limit=5", "verdict=lost", "since=2026-11-21T13:00"),
@@ -187,7 +187,7 @@ def test_lists_are_the_same_in_either_database(trials: Path, tmp_path: Path) -> 
     ]
     pages += [(runs.failures, {}, query) for query in ("", "match=hpl", "since=2026-11-21T13:00")]
     of = {"trial": "weekly", "run_id": "slow1"}
-    pages += [(run.data, of, ""), (run.data, {**of, "run_id": "broken1"}, "find=line")]
+    pages += [(runs.run, of, ""), (runs.run, {**of, "run_id": "broken1"}, "find=line")]
     sites = [
         ServerState(trials, place) for place in (tmp_path / "s.sqlite", shared_server().database())
     ]

@@ -6,14 +6,21 @@ as a ``show.page.Page``, which the command prints. Each study of a plug-in is su
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.hooks import Study, WebPage, load, provided
+from seatrial.results.selection import SideSelection, parse_side
 from seatrial.results.store import queries
+from seatrial.results.store.queries import trial as trial_of
+from seatrial.results.store.schema import Store
+from seatrial.results.store.series import metric_names
 from seatrial.results.store.tables import TrialRow
 from seatrial.show.page import Link, Page
 from seatrial.show.web.page import PageQuery
@@ -48,6 +55,16 @@ def version_of(trials: Iterable[TrialRow]) -> Hashable:
 def choices_of(name: str, values: Sequence[str]) -> list[Link]:
     """Return the first values of a field, to choose from."""
     return [Link(value, query={name: value}) for value in values[:MAX_CHOICES]]
+
+
+def suggested_trials(state: ServerState) -> list[str]:
+    """Return the names of trials that a form suggests."""
+    return [trial.tag for trial in queries.trials(state.store())][:MAX_NAMED]
+
+
+def suggested_metrics(state: ServerState, *first: str) -> list[str]:
+    """Return the names of metrics that a form suggests, ``first`` these."""
+    return list(dict.fromkeys([*first, *metric_names(state.store())]))[:MAX_NAMED]
 
 
 class StudyView(Struct, frozen=True, kw_only=True):
@@ -109,6 +126,44 @@ class PagePart:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.record = page.records()
+
+
+# ---- sides of comparisons ------------------------------------------------------------------
+
+HOW_TO_WRITE_SIDES = (
+    "nightly-0412: a trial; nightly-*: all that fit; nightly-0412:toolchain=gcc*,test=cm4: with "
+    "conditions; @machine=frost,since=2026-05-01: all trials with conditions: machine, toolchain, "
+    "test, tag, stage, plan, component, phase, since, until, rehearsed, given, or a parameter of "
+    "the cases."
+)
+
+
+def side_of(text: str, rehearsed: bool) -> SideSelection:
+    """Return a side as a person writes it. With ``rehearsed`` a pattern selects rehearsals, unless
+    the side says otherwise. Raises UsageError."""
+    side = parse_side(text)
+    is_pattern = not side.trial or any(sign in side.trial for sign in "*?[")
+    if rehearsed and is_pattern:
+        side.conditions.setdefault("rehearsed", "yes")
+    return side
+
+
+def names_rehearsal(store: Store, sides: Iterable[str], rehearsed: bool) -> bool:
+    """Return whether one of these sides names a rehearsal, even if the sides have faults."""
+    for text in sides:
+        with contextlib.suppress(UsageError):
+            side = side_of(text, rehearsed)
+            if side.conditions.get("rehearsed") == "yes":
+                return True
+            if side.trial and trial_of(store, side.trial).rehearsed:
+                return True
+    return False
+
+
+def in_words_of_form(reason: str, fields: Sequence[Field]) -> str:
+    """Return a reason with the labels of fields in place of options of the command line."""
+    labels = {f"--{field.name.replace('_', '-')}": f"“{field.label}”" for field in fields}
+    return re.sub(r"--[a-z-]*[a-z]", lambda option: labels.get(option[0], option[0]), reason)
 
 
 # ---- studies of plug-ins -------------------------------------------------------------------------

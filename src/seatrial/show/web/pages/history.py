@@ -29,15 +29,21 @@ from seatrial.results.history import (
 from seatrial.results.metric_records import metric_records
 from seatrial.results.references import Expected, expected
 from seatrial.results.store import queries
-from seatrial.results.store.series import metric_names
 from seatrial.results.store.tables import Filters, MetricRow, TrialRow
 from seatrial.show.history import View, by_change, history_page, history_records, rates_page
 from seatrial.show.page import Page
 from seatrial.show.records import records_page
-from seatrial.show.web.filters import names_rehearsal
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import MAX_NAMED, SHOWN, Field, StudyView, choices_of, version_of
+from seatrial.show.web.study_view import (
+    SHOWN,
+    Field,
+    StudyView,
+    choices_of,
+    names_rehearsal,
+    suggested_metrics,
+    version_of,
+)
 
 POINTS = 50  # rows of the table of figures
 MAX_POINTS = 5000
@@ -87,8 +93,7 @@ def history(state: ServerState, query: PageQuery) -> StudyView:
     stage = query.choice("stage", get_args(Stage))
     first = query.number("first", 0)
     points = query.number("points", POINTS, least=1, most=MAX_POINTS)
-    names = list(dict.fromkeys([ELAPSED, SUCCESS_RATE, *BY_LEVEL, *metric_names(store)]))
-    names = names[:MAX_NAMED]
+    names = suggested_metrics(state, ELAPSED, SUCCESS_RATE, *BY_LEVEL)
     view = StudyView(
         title="History", fields=_history_fields(names), choices=choices_of("metric", names)
     )
@@ -237,7 +242,7 @@ def records(state: ServerState, query: PageQuery) -> StudyView:
         rehearsed=query.flag("rehearsed"),
     )
     metric, case = query.text("metric"), query.text("case")
-    names = list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED]
+    names = suggested_metrics(state, ELAPSED)
     view = StudyView(
         title="Records", fields=_records_fields(names), choices=choices_of("metric", names)
     )

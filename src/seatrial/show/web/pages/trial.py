@@ -33,11 +33,10 @@ from seatrial.show.page import Page
 from seatrial.show.tune import tuning_page
 from seatrial.show.variability import CLASSES
 from seatrial.show.web.caches import MIN_IDLE_FACTOR
-from seatrial.show.web.filters import suggested_trials
 from seatrial.show.web.page import BadQuery, PageQuery
 from seatrial.show.web.pages.trials import classes_of, facts_of, records_of_plan, variability_of
 from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView, choices_of, version_of
+from seatrial.show.web.study_view import Field, StudyView, choices_of, suggested_trials, version_of
 from seatrial.show.web.trial_cache import GAUGE, Steps, TailedTrial, TrialFold
 from seatrial.units import SECOND_NS, count, listed
 

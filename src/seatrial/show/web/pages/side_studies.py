@@ -1,46 +1,213 @@
-"""Scaling, Ratio, Best and Matrix: studies of the cases of trials that a form names."""
+"""Compare, Scaling, Ratio, Best and Matrix: studies of sides, which a form names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
+from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
 from seatrial.model.figures import ELAPSED
 from seatrial.results import ratios
 from seatrial.results.best import BestQuery, BestTable, OverSizes, best_settings, over_sizes
+from seatrial.results.compare import Comparison, Difference, compare_sides
 from seatrial.results.curves import CurveTable, is_over_size, over_x
+from seatrial.results.fact_sources import node_differences
 from seatrial.results.given import GivenEntry, measured_sides
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
 from seatrial.results.panels import parameters_of, varying
+from seatrial.results.provenance import differences
 from seatrial.results.ratios import AXES
-from seatrial.results.scaling import PAYS, ScalingQuery, ScalingTable, without_metric
-from seatrial.results.selection import Side, cases_of, gather, trials_of, words_of
+from seatrial.results.scaling import (
+    PAYS,
+    Ladder,
+    ScalingQuery,
+    ScalingTable,
+    ladders,
+    without_metric,
+)
+from seatrial.results.selection import Side, cases_of, gather, is_named, trials_of, words_of
 from seatrial.results.sizes import are_numbers, is_size, labels_of, values_of
+from seatrial.results.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.results.store import queries
 from seatrial.results.store.by_case import CORES
-from seatrial.results.store.series import metric_names
+from seatrial.results.store.tables import TrialRow
 from seatrial.show.best import best_page
+from seatrial.show.compare import (
+    MAX_ROWS,
+    SORTS,
+    VERDICTS,
+    Choice,
+    compare_page,
+    ladder_sections,
+    spread_sections,
+)
 from seatrial.show.given import given_over
 from seatrial.show.matrix import matrix_page
 from seatrial.show.page import Link, Page, Section, Text
 from seatrial.show.ratio import ratio_page
 from seatrial.show.scaling import scaling_page
-from seatrial.show.web.filters import (
+from seatrial.show.web.page import PageQuery
+from seatrial.show.web.server_state import ServerState
+from seatrial.show.web.study_view import (
     HOW_TO_WRITE_SIDES,
-    MAX_NAMED,
+    Field,
+    StudyView,
+    choices_of,
     in_words_of_form,
     names_rehearsal,
     side_of,
+    suggested_metrics,
     suggested_trials,
+    version_of,
 )
-from seatrial.show.web.page import PageQuery
-from seatrial.show.web.server_state import ServerState
-from seatrial.show.web.study_view import Field, StudyView, choices_of, version_of
+
+# ---- compare -------------------------------------------------------------------------------------
+
+COMPARE_ASKS = "Name two sides: two trials, two toolchains of one, two spans of time."
+ROWS = 100
+MAX_LADDERS = 12
+
+
+class _CompareQuestion(NamedTuple):
+    before: str
+    after: str
+    metric: str
+    test: str
+    across: str
+    best_of: str
+    each_node: bool
+    elapsed: bool
+    rehearsed: bool
+    least: float
+    between: str
+    spread: bool
+
+
+class _CompareAnswer(NamedTuple):
+    comparison: Comparison
+    differences: list[Difference]
+    rehearsed: bool
+    ladders: list[Ladder]
+    spreads: list[SpreadComparison]
+
+
+def _compare_fields(tags: list[str]) -> list[Field]:
+    return [
+        Field("A, before", "before", "nightly-0412", 30, tags, required=True),
+        Field("B, after", "after", "nightly-0413:toolchain=gcc*", 30, tags, required=True),
+        Field("Between", "between", "versions, for a ladder", 20, tags),
+        Field("Metric", "metric", "all, or a pattern"),
+        Field("Test", "test", "all, or a pattern"),
+        Field("What matters", "least", "2%", 5),
+        Field("Across", "across", "parameter", 10),
+        Field("Best of", "best_of", "nodes,tasks", 10),
+        Field("Verdict", "verdict", choices=VERDICTS),
+        Field("Sort by", "sort", SORTS[0], choices=SORTS[1:]),
+        Field("each node", "each_node", box=True),
+        Field("elapsed times, too", "elapsed", box=True),
+        Field("spread, too", "spread", box=True),
+        Field("patterns choose rehearsals", "rehearsed", box=True),
+    ]
+
+
+def compare(state: ServerState, query: PageQuery) -> StudyView:
+    question = _CompareQuestion(
+        **query.texts("before", "after", "metric", "test", "across", "best_of", "between"),
+        **query.flags("each_node", "elapsed", "rehearsed", "spread"),
+        least=query.share("least", "What matters", MIN_RELATIVE_CHANGE),
+    )
+    choice = Choice(
+        query.choice("verdict", VERDICTS),
+        query.choice("sort", SORTS, SORTS[0]),
+        query.number("rows", ROWS, least=1, most=MAX_ROWS),
+    )
+    trials = queries.trials(state.store())
+    view = StudyView(
+        title="Compare",
+        fields=_compare_fields(suggested_trials(state)),
+        help=HOW_TO_WRITE_SIDES,
+        asks=COMPARE_ASKS,
+        choices=_latest(trials),
+    )
+    if not question.before or not question.after:
+        return view
+    view = replace(view, title=f"{question.after} compared with {question.before}")
+    study = state.studies.answer(
+        ("compare", question), version_of(trials), lambda: _compare_judged(state, question)
+    )
+    answer = study.value
+    if answer is None:
+        sides = question.before, question.after
+        return replace(
+            view,
+            state=study.state,
+            reason=in_words_of_form(study.reason, view.fields),
+            rehearsed=names_rehearsal(state.store(), sides, question.rehearsed),
+        )
+    return replace(
+        view, state="judged", rehearsed=answer.rehearsed, answer=_compare_page(answer, choice)
+    )
+
+
+def _compare_page(answer: _CompareAnswer, choice: Choice) -> Page:
+    """Return the comparison, below it the ladders and the spreads that were asked for."""
+    page = compare_page([answer.comparison], [answer.differences], choice)
+    sections = [*page.sections]
+    if answer.ladders:
+        sections += ladder_sections(answer.ladders[:MAX_LADDERS])
+    if answer.spreads:
+        sections += spread_sections(answer.spreads)
+
+    def records() -> dict[str, Any]:
+        beside = {"ladders": answer.ladders[:MAX_LADDERS], "spreads": answer.spreads}
+        return {**page.records(), **to_builtins(beside)}
+
+    return replace(page, sections=sections, records=records)
+
+
+def _latest(trials: list[TrialRow]) -> list[Link]:
+    """Return the comparison of the two latest measured trials of the machine that ran last."""
+    measured = [trial for trial in trials if not (trial.rehearsed or trial.given) and trial.passed]
+    alike = [trial.tag for trial in measured if trial.machine == measured[0].machine]
+    if len(alike) < 2:
+        return []
+    after, before = alike[:2]
+    words = f"The latest trial with the one before it: {after} with {before}"
+    return [Link(words, query={"before": before, "after": after})]
+
+
+def _compare_judged(state: ServerState, question: _CompareQuestion) -> _CompareAnswer:
+    tests = [question.test] if question.test else []
+    texts = (question.before, *question.between.split(), question.after)
+    sides = [
+        gather(state.store(), side_of(text, question.rehearsed), tests, given=True)
+        for text in texts
+    ]
+    first, second = sides[0], sides[-1]
+    chosen = (lambda name: is_named(name, [question.metric])) if question.metric else None
+    across = words_of(question.across)
+
+    def compare(i: int, j: int) -> Comparison:
+        more = (question.least, chosen, across, question.each_node, question.elapsed)
+        return compare_sides(sides[i], sides[j], *more, words_of(question.best_of))
+
+    spreads = []
+    if question.spread:
+        spreads = [compare_spreads(first, second, chosen, across, question.each_node)]
+    return _CompareAnswer(
+        compare(0, len(sides) - 1),
+        differences(first, second) + node_differences(state.store(), first, second),
+        any(trial.rehearsed for side in sides for trial in side.trials),
+        ladders(len(sides), compare) if question.between.split() else [],
+        spreads,
+    )
+
 
 TABLES = 8  # on a page
 
@@ -87,7 +254,7 @@ def scaling(state: ServerState, query: PageQuery) -> StudyView:
         size=query.flag("size"),
         pays=query.share("pays", PAYS_FROM, PAYS),
     )
-    metrics = list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED]
+    metrics = suggested_metrics(state, ELAPSED)
     form = StudyView(title="Scaling", fields=_scaling_fields(metrics), asks=SCALING_ASKS)
     view, found = cases_view(
         state, query, form, question, partial(_scaling_judged, question), given=True
@@ -198,7 +365,7 @@ def ratio(state: ServerState, query: PageQuery) -> StudyView:
     question = _RatioAsked(
         **query.texts("of", "x", "metric"), weak=query.flag("weak"), fixed=query.flag("fixed")
     )
-    metrics = list(dict.fromkeys([ELAPSED, *metric_names(state.store())]))[:MAX_NAMED]
+    metrics = suggested_metrics(state, ELAPSED)
     form = StudyView(title="Ratio", fields=_ratio_fields(metrics), asks=RATIO_ASKS)
     view, found = cases_view(state, query, form, question, partial(_ratio_judged, question))
     if found is None:
@@ -268,7 +435,7 @@ def best(state: ServerState, query: PageQuery) -> StudyView:
     def judged(sides: list[Side]) -> tuple[Sequence[str], list[BestTable | OverSizes]]:
         return varying(cases_of(sides)), over_sizes(best_settings(sides, question))
 
-    metrics = metric_names(state.store())[:MAX_NAMED]
+    metrics = suggested_metrics(state)
     fields = [
         Field("Over", "over", "all that vary", 16),
         Field("Metric", "metric", "of most runs", suggested=metrics),
@@ -308,7 +475,7 @@ def matrix(state: ServerState, query: PageQuery) -> StudyView:
 
     fields = [
         Field("Columns", "by", "toolchain", 10),
-        Field("Metric", "metric", "each test's", suggested=metric_names(state.store())[:MAX_NAMED]),
+        Field("Metric", "metric", "each test's", suggested=suggested_metrics(state)),
         Field("a row for each case", "cases", box=True),
     ]
     form = StudyView(title="Matrix", fields=fields, asks=MATRIX_ASKS)
