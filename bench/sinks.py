@@ -21,8 +21,8 @@ from bench.measuring import SEATRIAL, Row, Timing, ratios, scratch, timed
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import OutputQuiet
 from seatrial.journal.journal import Journal, read
+from seatrial.plugins.sinks.influxdb import TrialPoints
 from seatrial.plugins.sinks.lifetime import sink_lags
-from seatrial.plugins.sinks.points import TrialPoints
 from seatrial.plugins.sinks.protocol import about_of
 
 RUNS = 10_000

@@ -22,7 +22,7 @@ from bench.measuring import Row
 from bench.site import MAIN
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
-from seatrial.plugins.sinks.points import TrialPoints
+from seatrial.plugins.sinks.influxdb import TrialPoints
 from seatrial.plugins.sinks.protocol import about_of
 from seatrial.results.store import queries, run_lists, series
 from seatrial.results.store.schema import Store

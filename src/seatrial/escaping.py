@@ -10,7 +10,7 @@ r"""Text for each target that could take a part of it for something else: one fu
     xml_text(text), xml_value(text) # between tags; the value of an attribute, with its quotes
 
 Text in HTML and SVG is escaped by Jinja and markupsafe, InfluxDB's line protocol by
-``plugins/sinks/points.py``, Markdown by ``show/report/render.py``.
+``plugins/sinks/influxdb.py``, Markdown by ``show/report/render.py``.
 """
 
 import re

@@ -16,7 +16,7 @@ from seatrial.judge.script_check import NO_CAUSE, CauseSearch, last_words
 from seatrial.model.codes import FAILED, KNOWN, PASS, TIMEOUT
 from seatrial.model.failures import LogRule
 from seatrial.model.test import FailureMode
-from seatrial.plugins.sinks.text import text_of
+from seatrial.plugins.sinks.protocol import text_of
 from tests.programs import Workplace
 
 QUOTA = "cp: error writing 'out.dat': Disk quota exceeded"

@@ -11,7 +11,7 @@ from seatrial.errors import UsageError
 from seatrial.hooks import value_of
 from seatrial.model.machine import Memory, NodeGroup
 from seatrial.plugins.gridengine import GridEngine
-from seatrial.plugins.gridengine.detect import detect_gridengine
+from seatrial.plugins.gridengine.client import detect_gridengine
 from tests.model.fakes import program
 
 CAPTURED = Path(__file__).parent / "data" / "gridengine-qhost.xml"

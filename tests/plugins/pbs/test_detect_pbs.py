@@ -11,7 +11,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.model.machine import Memory, NodeGroup
-from seatrial.plugins.pbs.detect import detect_pbs
+from seatrial.plugins.pbs.client import detect_pbs
 from tests.model.fakes import program
 
 CAPTURED = Path(__file__).parent / "data" / "pbs-pbsnodes.json"

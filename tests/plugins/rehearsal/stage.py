@@ -19,8 +19,7 @@ import yaml
 from seatrial.execute.plan.prepare import PreparedPlan, prepare_plan
 from seatrial.journal import journal
 from seatrial.journal.events import Event, RunEvent, RunJudged
-from seatrial.plugins.rehearsal.plan_rehearsal import RunModels, rehearse, run_models_of
-from seatrial.plugins.rehearsal.summary import Rehearsed
+from seatrial.plugins.rehearsal.plan_rehearsal import Rehearsed, RunModels, rehearse, run_models_of
 
 START = 1_790_000_000_000_000_000
 SECOND = 1_000_000_000

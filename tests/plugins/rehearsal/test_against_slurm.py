@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
+from seatrial.plugins.rehearsal.plan_rehearsal import Rehearsed
 from seatrial.plugins.rehearsal.report import rehearse_plan
-from seatrial.plugins.rehearsal.summary import Rehearsed
 from tests.execute.disturbed import SIZES, Scene, options, supervise
 from tests.execute.plans import TAG, ends
 from tests.programs import Workplace

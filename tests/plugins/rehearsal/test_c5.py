@@ -17,8 +17,8 @@ import yaml
 
 from seatrial.journal import journal
 from seatrial.journal.events import AlertRaised, Event, JobEnded, JobStarted
+from seatrial.plugins.rehearsal.plan_rehearsal import Rehearsed
 from seatrial.plugins.rehearsal.report import rehearse_plan
-from seatrial.plugins.rehearsal.summary import Rehearsed
 from tests.programs import Workplace
 
 PLANS = Path(__file__).parents[3] / "plans"

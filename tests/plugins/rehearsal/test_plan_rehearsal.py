@@ -11,7 +11,7 @@ from seatrial.journal.events import NodeDown, RunJudged
 from seatrial.judge.statistics.significance import wilson
 from seatrial.plugins.rehearsal.plan_rehearsal import lasting, over_seeds, rehearse, run_models_of
 from seatrial.plugins.rehearsal.report import odds_of, rehearse_plan
-from seatrial.plugins.rehearsal.sampling import Quantity
+from seatrial.plugins.rehearsal.simulated_runs import Quantity
 from seatrial.results.status import status
 from tests.plugins.rehearsal.stage import SECOND, START, Played, Stage
 

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.plugins.rehearsal.sampling import Quantity, RunModel, SampledOutcome, draw, figures
+from seatrial.plugins.rehearsal.simulated_runs import (
+    Quantity,
+    RunModel,
+    SampledOutcome,
+    draw,
+    figures,
+)
 
 MANY = 20_000
 

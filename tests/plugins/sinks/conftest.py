@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.plugins.sinks import delivery
+from seatrial.plugins.sinks import process
 from tests.plugins.sinks.influx import Influx
 from tests.results.store.postgres import PostgresServer, shared_server
 from tests.results.store.trials import a_trial
@@ -16,8 +16,8 @@ from tests.results.store.trials import a_trial
 
 @pytest.fixture(autouse=True)
 def _soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(delivery, "LONGEST_PAUSE_S", 0.02)
+    monkeypatch.setattr(process, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(process, "LONGEST_PAUSE_S", 0.02)
 
 
 @pytest.fixture

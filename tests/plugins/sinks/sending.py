@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from seatrial.execute.trial_folder import TrialFolder
-from seatrial.plugins.sinks.delivery import Delivery
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import SinkLifetime
+from seatrial.plugins.sinks.process import Delivery
 from seatrial.plugins.sinks.protocol import about_of
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.journal.events import AlertRaised, RunJudged, RunJudgedAgain, TrialEnded, TrialPaused
 from seatrial.plugins.sinks.keys import Sink
-from seatrial.plugins.sinks.text import MAX_LINES, is_news, message, text_of
+from seatrial.plugins.sinks.protocol import MAX_LINES, is_news, message, text_of
 from tests.plugins.sinks.receiver import Receiver, Request
 from tests.plugins.sinks.sending import deliver
 from tests.programs import Workplace

@@ -14,9 +14,8 @@ from seatrial.journal.encoding import encode
 from seatrial.journal.events import AlertRaised, GaugeRead
 from seatrial.journal.journal import Journal, read
 from seatrial.model.file_model import typed
-from seatrial.plugins.sinks.cursor import load, save
 from seatrial.plugins.sinks.keys import Sink
-from seatrial.plugins.sinks.lifetime import sink_lags
+from seatrial.plugins.sinks.lifetime import load_cursor, save_cursor, sink_lags
 from tests.journals import without_checksums
 from tests.plugins.sinks.receiver import Receiver
 from tests.plugins.sinks.sending import Told, deliver
@@ -130,9 +129,9 @@ def test_a_cursor_that_is_none_begins_anew(
 
 
 def test_a_cursor_that_points_nowhere_begins_anew(folder: TrialFolder, receiver: Receiver) -> None:
-    cursor = load(folder, "hook")
+    cursor = load_cursor(folder, "hook")
     cursor.offset, cursor.fingerprint = 100, 4711
-    save(folder, cursor)
+    save_cursor(folder, cursor)
     assert deliver(folder, hook(receiver))
     assert len(receiver.events()) == len(list(read(folder.journal)))
 

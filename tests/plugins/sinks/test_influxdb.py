@@ -15,9 +15,9 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.events import CheckStarted, GaugeRead, JobStarted, NodeDown
 from seatrial.journal.journal import read
 from seatrial.model.codes import WRONG_ANSWER
+from seatrial.plugins.sinks.influxdb import TrialPoints
 from seatrial.plugins.sinks.keys import RequestSize, Sink
 from seatrial.plugins.sinks.lifetime import sink_lags
-from seatrial.plugins.sinks.points import TrialPoints
 from seatrial.plugins.sinks.protocol import about_of
 from tests.plugins.sinks.influx import Influx
 from tests.plugins.sinks.protocol import parse
@@ -149,7 +149,7 @@ def test_the_server_is_killed_half_way(tmp_path: Path) -> None:
         influx.query("CREATE DATABASE trials")
         place.local(sinks=[{**_written(sink_of(influx)), "size": "4KiB"}])
         folder = a_long_trial(place.trials)
-        place.constants = {"plugins.sinks.delivery.FIRST_PAUSE_S": 0.05}
+        place.constants = {"plugins.sinks.process.FIRST_PAUSE_S": 0.05}
 
         def is_sent(part: float) -> bool:
             return any(each.sent >= part for each in sink_lags(folder))

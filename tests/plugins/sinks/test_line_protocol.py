@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from seatrial.plugins.sinks.points import field_text, key_text, line, string_text, tag_text
+from seatrial.plugins.sinks.influxdb import field_text, key_text, line, string_text, tag_text
 from tests.plugins.sinks.influx import Influx
 from tests.plugins.sinks.protocol import parse
 

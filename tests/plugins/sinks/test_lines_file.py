@@ -12,9 +12,8 @@ from pathlib import Path
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
 from seatrial.model.file_model import typed
-from seatrial.plugins.sinks.cursor import load, save
 from seatrial.plugins.sinks.keys import Sink
-from seatrial.plugins.sinks.lifetime import sink_lags
+from seatrial.plugins.sinks.lifetime import load_cursor, save_cursor, sink_lags
 from tests.journals import without_checksums
 from tests.plugins.sinks.sending import Told, deliver
 from tests.results.store.trials import a_trial
@@ -62,9 +61,9 @@ def test_what_a_crash_left_is_neither_torn_nor_doubled(folder: TrialFolder, tmp_
     assert deliver(folder, a_file(path))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:10]) + lines[10][:30])
-    cursor = load(folder, "file")
+    cursor = load_cursor(folder, "file")
     cursor.offset = cursor.fingerprint = cursor.read = 0
-    save(folder, cursor)
+    save_cursor(folder, cursor)
     assert deliver(folder, a_file(path, lines=4))
     assert path.read_bytes().splitlines(keepends=True) == lines
 

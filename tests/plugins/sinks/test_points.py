@@ -31,7 +31,7 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import read
 from seatrial.model.codes import NODE_FAILURE, PERFORMANCE, RECALLED
-from seatrial.plugins.sinks.points import Moments, TrialPoints
+from seatrial.plugins.sinks.influxdb import Moments, TrialPoints
 from seatrial.plugins.sinks.protocol import TrialInfo, _Machine, about_of
 from tests.plugins.sinks.protocol import Point, parse
 from tests.programs import Workplace

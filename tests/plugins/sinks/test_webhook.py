@@ -17,11 +17,11 @@ from seatrial.errors import UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal.journal import read
 from seatrial.model.file_model import Duration, typed
-from seatrial.plugins.sinks import delivery as deliveries
-from seatrial.plugins.sinks.delivery import Delivery
+from seatrial.plugins.sinks import process as deliveries
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import SinkLifetime, sink_lags
 from seatrial.plugins.sinks.post import Server, Unreachable
+from seatrial.plugins.sinks.process import Delivery
 from seatrial.plugins.sinks.protocol import about_of
 from tests.plugins.sinks.proxy import Proxy
 from tests.plugins.sinks.receiver import Answer, Receiver, Request

@@ -27,8 +27,8 @@ from seatrial.journal.events import (
 )
 from seatrial.journal.journal import read
 from seatrial.model.codes import KNOWN, PASS, RECALLED, WRONG_ANSWER, Code
+from seatrial.plugins.sinks.influxdb import TrialPoints
 from seatrial.plugins.sinks.keys import Sink
-from seatrial.plugins.sinks.points import TrialPoints
 from seatrial.plugins.sinks.protocol import about_of
 from seatrial.results.store.ingest import sync
 from seatrial.results.store.opening import open_store

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from seatrial.journal.events import BuildEnded, BuildStarted
-from seatrial.plugins.sinks.cursor import Cursor
+from seatrial.plugins.sinks.lifetime import Cursor
 from tests.programs import until
 from tests.results.store.trials import TrialMaker, a_case
 

@@ -53,7 +53,7 @@ class GridEngineScheduler(Scheduler):
     title = "Grid Engine"
     settings = GridEngine
     client = "seatrial.plugins.gridengine.client:GridEngineClient"
-    detect = "seatrial.plugins.gridengine.detect:detect_gridengine"
+    detect = "seatrial.plugins.gridengine.client:detect_gridengine"
     submits = "qsub"
     own_options = r"-(N|t|o|e|j|S|b|r|sync|terse|verify|now|pe)"
     job_id = "_job=${SGE_TASK_ID:+${JOB_ID-}.$SGE_TASK_ID} _job=${_job:-$$}\n"

@@ -24,7 +24,7 @@ from seatrial.plugins.importers.results import (
     make_trial,
     note_on,
 )
-from seatrial.plugins.importers.table_results import Columns, read_csv
+from seatrial.plugins.importers.table_results import Columns, read_csv, read_jube
 from seatrial.units import SECOND_NS, count
 
 MAX_METRICS_SHOWN = 6
@@ -81,9 +81,7 @@ def import_csv(folders: Folders, path: Path, tag: str, machine: str, by: str, **
 
 def import_jube(folders: Folders, path: Path, tag: str, machine: str, by: str, **given: Any) -> int:
     """Do ``seatrial import jube``; return the exit code."""
-    from seatrial.plugins.importers.jube import read_results
-
-    results = read_results(path, _columns(given))
+    results = read_jube(path, _columns(given))
     return make(folders, "JUBE", path, tag, by, results._replace(machine=machine))
 
 

@@ -44,7 +44,7 @@ class PbsScheduler(Scheduler):
     title = "PBS"
     settings = Pbs
     client = "seatrial.plugins.pbs.client:PbsClient"
-    detect = "seatrial.plugins.pbs.detect:detect_pbs"
+    detect = "seatrial.plugins.pbs.client:detect_pbs"
     submits = "qsub"
     own_options = r"-[NJoejIXfSzC]|.*\bblock\b.*"
     job_id = "_job=${PBS_JOBID:-$$} _job=${_job%%.*}\n"

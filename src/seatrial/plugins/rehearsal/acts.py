@@ -13,6 +13,7 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.tables import TextTable
 from seatrial.execute.plan.component import Place, together
+from seatrial.plugins.rehearsal.plan_rehearsal import CriterionVerdict, Rehearsed, TestTally
 from seatrial.plugins.rehearsal.report import (
     Odds,
     RehearsalReport,
@@ -23,7 +24,6 @@ from seatrial.plugins.rehearsal.report import (
     sentence,
     worst_loads,
 )
-from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed, TestTally
 from seatrial.results.criteria.view import STATES, Result
 from seatrial.results.store.export import to_json
 from seatrial.results.utilisation import USES

@@ -17,6 +17,8 @@ from seatrial.judge.statistics.significance import wilson
 from seatrial.model.machine import Machine
 from seatrial.plugins.rehearsal.keys import RehearsedEvent, assumed_by, model_of
 from seatrial.plugins.rehearsal.plan_rehearsal import (
+    CriterionVerdict,
+    Rehearsed,
     as_rehearsed,
     lasting,
     measured_in,
@@ -25,7 +27,6 @@ from seatrial.plugins.rehearsal.plan_rehearsal import (
     run_models_of,
 )
 from seatrial.plugins.rehearsal.queue import TargetLoad
-from seatrial.plugins.rehearsal.summary import CriterionVerdict, Rehearsed
 from seatrial.results.criteria.view import Result, State
 from seatrial.units import count, show_number, show_seconds
 

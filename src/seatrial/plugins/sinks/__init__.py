@@ -24,7 +24,7 @@ def seatrial_commands() -> list[Command]:
 
 @hookimpl
 def seatrial_sinks() -> list[SinkKind]:
-    webhook = "seatrial.plugins.sinks.webhook:Webhook"
+    webhook = "seatrial.plugins.sinks.post:Webhook"
     return [
         SinkKind(
             "influxdb",

@@ -22,8 +22,14 @@ from seatrial.journal.events import Event, RunJudged
 from seatrial.plugins.sinks.keys import Sink
 from seatrial.plugins.sinks.lifetime import token_of, url_of
 from seatrial.plugins.sinks.post import trusted
-from seatrial.plugins.sinks.protocol import CaseName, Reply, SinkTarget, TrialInfo
-from seatrial.plugins.sinks.text import line_of, shortened
+from seatrial.plugins.sinks.protocol import (
+    CaseName,
+    Reply,
+    SinkTarget,
+    TrialInfo,
+    line_of,
+    shortened,
+)
 
 MAX_SUBJECT = 68  # so that its header is one line
 _PORTS = {"smtp": 25, "smtps": 465}
