@@ -18,7 +18,7 @@ from seatrial.judge.promises import Promise, Promises
 from seatrial.model.documents import Location
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.model.test import Test
-from seatrial.plugins.filesystems.advertised import Advertised
+from seatrial.plugins.filesystems import Advertised
 
 NONE = "none"
 NOT_KNOWN = "it is not known on which file system it works"
