@@ -15,6 +15,7 @@ from seatrial.escaping import plain_line
 from seatrial.execute import detect as machines
 from seatrial.execute import trial_folder
 from seatrial.judge import references as written
+from seatrial.judge.learning import accept
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
 from seatrial.model.test import Stage
@@ -58,7 +59,7 @@ def reference_accept(
     if not found:
         raise UsageError(no_figure)
     if not dry_run:
-        learning.accept(path, found)
+        accept(path, found)
     click.echo(_table(found))
     done = "would be written to" if dry_run else "written to"
     where = plain_line(as_typed(path))
