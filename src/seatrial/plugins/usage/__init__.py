@@ -32,7 +32,7 @@ def seatrial_commands() -> list[Command]:
     return [
         Command(
             "usage",
-            f"{_HERE}.command:command",
+            f"{_HERE}.commands:usage",
             "Tell what others ran: hours, waits, failures, charges.",
             "Judge results",
         ),

@@ -12,14 +12,6 @@ import click
 from seatrial import units
 from seatrial.cli import Folders
 from seatrial.cli.note import diary
-from seatrial.cli.options import (
-    MOMENT,
-    complete,
-    format_option,
-    text_option,
-    together,
-    value_option,
-)
 from seatrial.cli.query_common import opened, print_page
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
@@ -29,7 +21,6 @@ from seatrial.model.node_set import fold, unfold, unfold_or_empty
 from seatrial.model.nodes import node_names
 from seatrial.plugins.usage.attributes import zone_name
 from seatrial.plugins.usage.charge_pages import (
-    TOP,
     ChargeQuestion,
     charges_page,
     job_page,
@@ -62,29 +53,7 @@ from seatrial.units import SECOND_NS, listed
 MAX_CAUSE = 100
 DEFAULT_BY = ("account",)
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
-_common = together(
-    click.option(
-        "-m", "--machine", default="", shell_complete=complete("machines"),
-        help="Machine, by name or file; default: all that have jobs.",
-    ),
-    click.option(
-        "--charges", "charges_file", type=_FILE, metavar="FILE",
-        help="A charges.yaml in place of the machine's.",
-    ),
-    value_option("--top", "N", "Rows that are shown.", type=click.IntRange(1), default=TOP),
-    format_option("table", "json", "csv"),
-    click.pass_obj,
-)  # fmt: skip
-
-
-@click.command("charges")
-@text_option("--by", "NAME[,NAME]", "user, account, month, queue, size, ...; default: account.")
-@value_option("--since", "TIME", "Jobs that ended since: 30d, 2012-01-01.", type=MOMENT, default=0)
-@value_option("--until", "TIME", "Jobs that ended before then.", type=MOMENT, default=0)
-@text_option("--job", "ID", "How the charge of this job is made, step by step.")
-@_common
 def charges(
     folders: Folders,
     /,
@@ -97,12 +66,7 @@ def charges(
     top: int,
     form: str,
 ) -> int:
-    """Show what jobs are charged, by user, account, month or queue.
-
-    A charge is core-hours or node-hours times a rate times factors, by the file that the machine
-    file names: `usage: {charges: charges.yaml}`. A job is charged when it ends, and cut where rates
-    change. What is not known is no charge of 0: these jobs are named with the reason.
-    """
+    """Do ``seatrial usage charges``; return the exit code."""
     asked = ChargeQuestion(
         by=parse_by([by]) or DEFAULT_BY,
         machine=name_of_machine(machine) if machine else "",
@@ -121,39 +85,8 @@ def charges(
 # ---- incidents -----------------------------------------------------------------------------------
 
 
-@click.group("incident")
-def incident() -> None:
-    """Keep the incidents of machines: from when to when, which nodes, by which cause.
-
-    They are notes with an end, kept in notes.jsonl in the folder of the trials: `seatrial history`
-    shows them, too. Nothing is deleted: corrections and withdrawals are kept with who, when and
-    why.
-    """
-
-
-_machine = click.option(
-    "-m", "--machine", shell_complete=complete("machines"), help="Machine, by name or file."
-)
-_values = together(
-    value_option("--from", "start", "TIME", "When it began: 2012-01-20T03:00, 2d.", type=MOMENT),
-    value_option("--to", "end", "TIME", "When it was over.", type=MOMENT),
-    value_option("--nodes", "SET", "Its nodes, such as nid[00001-00008]; all: the whole machine."),
-    value_option("--cause", "WORD", "The kind of its cause: hardware, software, power."),
-)
-_why = value_option("--why", "TEXT", "Why.", required=True)
-
-
-@incident.command("add")
-@click.argument("text")
-@_machine
-@_values
-@text_option("--id", "name", "NAME", "Its id; default: a random one.")
-@click.pass_obj
 def add(folders: Folders, /, text: str, machine: str | None, name: str, **values: Any) -> int:
-    """Record an incident; TEXT says what happened, as users are told.
-
-    Without --to it is not over; say it later by `correct`. Without --nodes it was of all nodes.
-    """
+    """Do ``seatrial usage incident add``; return the exit code."""
     of_machine = name_of_machine(machine)
     if values["start"] is None or not values["cause"]:
         raise UsageError("an incident needs --from and --cause")
@@ -169,14 +102,8 @@ def add(folders: Folders, /, text: str, machine: str | None, name: str, **values
     return 0
 
 
-@incident.command("correct")
-@click.argument("name", metavar="ID")
-@_values
-@text_option("--text", "TEXT", "What happened.")
-@_why
-@click.pass_obj
 def correct(folders: Folders, /, name: str, text: str, why: str, **values: Any) -> int:
-    """Correct an incident: what is given replaces what was said."""
+    """Do ``seatrial usage incident correct``; return the exit code."""
     path = folders.trials / notes.FILE
     old = _incident(path, name)
     given = {key: value for key, value in values.items() if value is not None}
@@ -189,25 +116,16 @@ def correct(folders: Folders, /, name: str, text: str, why: str, **values: Any) 
     return 0
 
 
-@incident.command("withdraw")
-@click.argument("name", metavar="ID")
-@_why
-@click.pass_obj
 def withdraw(folders: Folders, name: str, why: str) -> int:
-    """Withdraw an incident. It stays in the file, and in `list --all`."""
+    """Do ``seatrial usage incident withdraw``; return the exit code."""
     path = folders.trials / notes.FILE
     note = notes.remove(path, _incident(path, name).id, _reason(why))
     click.echo(f"withdrew {_told(note)}")
     return 0
 
 
-@incident.command("list")
-@click.option("-m", "--machine", default="", help="Only of this machine.")
-@click.option("--all", "whole", is_flag=True, help="Also what was withdrawn or corrected.")
-@format_option("table", "json", "csv")
-@click.pass_obj
 def list_incidents(folders: Folders, machine: str, whole: bool, form: str) -> int:
-    """List the incidents, who recorded them, and what was changed."""
+    """Do ``seatrial usage incident list``; return the exit code."""
     diary(folders)  # tells of damaged lines
     print_page(incidents_page(folders.trials / notes.FILE, machine, whole), form)
     return 0
@@ -295,30 +213,6 @@ def _told(note: Note) -> str:
 # ---- losses --------------------------------------------------------------------------------------
 
 
-@click.command("losses")
-@text_option("--incident", "name", "ID", "Of this incident; default: of all in the time.")
-@value_option("--since", "TIME", "Incidents that began since.", type=MOMENT, default=0)
-@value_option("--until", "TIME", "Incidents that began before then.", type=MOMENT, default=0)
-@text_option(
-    "--by", "NAME[,NAME]", "user, account, cause, incident, or what `seatrial usage --by` knows."
-)
-@text_option("--count", "STATE[,STATE]", "Count jobs in these states, too, such as cancelled.")
-@click.option(
-    "--checkpoints",
-    type=_FILE,
-    metavar="FILE",
-    help="CSV with the titles job,time: when jobs had last saved their work.",
-)
-@click.option("--jobs", is_flag=True, help="List each job, with why it counts or does not.")
-@click.option(
-    "--text",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Write the message for each user into a new folder.",
-)
-@click.option("--names", is_flag=True, help="Name the users in the messages and their files.")
-@_common
 def losses(
     folders: Folders,
     /,
@@ -336,16 +230,7 @@ def losses(
     top: int,
     form: str,
 ) -> int:
-    """Show what incidents cost: core-hours lost, refunds, and time for which nodes had no job.
-
-    A job counts that ran on a node of the incident and was ended by it: a node failed under it, or
-    it failed, ran into its time limit or was put back into the queue while the incident lasted.
-
-    \b
-    seatrial usage losses --incident kgni --by user,account
-    seatrial usage losses -m hopper --since 2012-01-01 --by cause
-    seatrial usage losses --incident kgni --text messages --names
-    """
+    """Do ``seatrial usage losses``; return the exit code."""
     asked = LossQuestion(
         by=_by(by) or (("user", "account") if name else (CAUSE,)),
         states=_states(count),

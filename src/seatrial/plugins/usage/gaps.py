@@ -12,11 +12,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-import click
 from msgspec import Struct
 
 from seatrial.cli import Folders
-from seatrial.cli.options import format_option, text_option
 from seatrial.cli.query_common import opened, print_page
 from seatrial.plugins.usage.filling import IMPORTS, StoredImport
 from seatrial.results.store.schema import Store
@@ -230,18 +228,8 @@ def _lines(spans: Sequence[_ImportSpan], left: Sequence[Gap]) -> Iterable[Sequen
         yield "gap", gap.machine, gap.cluster, "", gap.since, gap.until, "", ""
 
 
-@click.command("imports")
-@text_option("-m", "--machine", "NAME", "Only of this machine.")
-@format_option("table", "json", "csv")
-@click.pass_obj
-def command(folders: Folders, machine: str, form: str) -> int:
-    """Show what was imported: spans of time, sources, jobs, and the gaps between.
-
-    Of a gap nobody knows what ran: import it, or answers that touch it say so.
-
-    \b
-    seatrial usage imports -m hopper
-    """
+def print_imports(folders: Folders, machine: str, form: str) -> int:
+    """Do ``seatrial usage imports``; return the exit code."""
     with opened(folders) as store:
         page = imports_page(store, machine)
     print_page(page, form)

@@ -30,7 +30,6 @@ import click
 
 from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT, machine_named, together, value_option
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError, suggest
 from seatrial.escaping import plain_line
@@ -120,23 +119,6 @@ class Source(Protocol):
 
     def batches(self, ask: Ask, rejects: Rejects) -> Iterator[Batch]:
         """Yield batches, the earliest first. A row that cannot be read goes to ``rejects``."""
-
-
-import_options = together(
-    machine_named("Machine on which the jobs ran, by name or file."),
-    value_option(
-        "--since",
-        "TIME",
-        "From then on; default: where the last import ended, of a file all of it.",
-        type=MOMENT,
-    ),
-    value_option("--until", "TIME", "Before then; default: now.", type=MOMENT),
-    click.option(
-        "--anonymous", is_flag=True, help="Keep no names of users: a keyed hash stands for each."
-    ),
-    click.pass_obj,
-)
-"""What each import takes. They are passed on to `bring_in` as they are."""
 
 
 def bring_in(

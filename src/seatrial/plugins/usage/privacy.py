@@ -25,7 +25,6 @@ from msgspec.structs import replace
 
 from seatrial.account import account
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, text_option, value_option
 from seatrial.cli.query_common import opened, tell
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
@@ -44,7 +43,7 @@ from seatrial.plugins.usage.archive import (
 from seatrial.plugins.usage.gaps import minute
 from seatrial.plugins.usage.jobs import UNFINISHED, WORDS, UserJob
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
-from seatrial.units import SECOND_NS, count, seconds
+from seatrial.units import SECOND_NS, count
 
 KEY_BYTES = 32
 SHORTEST_PART = 3  # letters of a name that is looked for within other words
@@ -306,30 +305,11 @@ def _told(found: Found) -> int:
     return NOT_ALL if found.faults else 0
 
 
-_yes = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
 # ---- seatrial usage forget -----------------------------------------------------------------------
 
 
-@click.command("forget")
-@click.argument("user")
-@text_option("-m", "--machine", "NAME", "Only jobs of this machine; default: of all.")
-@click.option("--again", is_flag=True, help="Let imports bring in jobs of USER again.")
-@_yes
-@click.pass_obj
 def forget(folders: Folders, user: str, machine: str, again: bool, yes: bool) -> int:
-    """Remove the jobs of a user, and leave them out of imports.
-
-    The jobs go from the archive, from its files of rejected rows, and from the store. Sums of
-    answers become smaller. The audit keeps who removed how many, and a keyed hash of the user, by
-    which imports know whom to leave out; it keeps no name. Jobs that were imported with --anonymous
-    are found by the name, too. Copies elsewhere, such as reports and the batch system's own
-    records, are not touched.
-
-    \b
-    seatrial usage forget ann
-    """
+    """Do ``seatrial usage forget``; return the exit code."""
     name = name_of_machine(machine) if machine else ""
     with changing(folders.trials):
         pseudonyms, audit = Pseudonyms(folders.trials), Audit(folders.trials)
@@ -369,28 +349,8 @@ def _without(user: str, hidden: str) -> tuple[Keeps, KeepsRow]:
 # ---- seatrial usage keep -------------------------------------------------------------------------
 
 
-@click.command("keep")
-@text_option("-m", "--machine", "NAME", "Machine, by name or file; default: all with jobs.")
-@value_option(
-    "--for",
-    "span",
-    "TIME",
-    "Keep jobs for so long after their end, such as 730d; default: `usage: {keep: ...}` of the "
-    "machine file.",
-    type=Parsed(seconds),
-)
-@_yes
-@click.pass_obj
 def keep(folders: Folders, machine: str, span: float | None, yes: bool) -> int:
-    """Remove the jobs whose time is over.
-
-    The machine file says how long jobs are kept (`usage: {keep: 730d}`); imports leave older ones
-    out. This removes from the archive and the store those that have become older since. What of the
-    time was imported is still known: it becomes no gap.
-
-    \b
-    seatrial usage keep -m hopper --yes          for cron
-    """
+    """Do ``seatrial usage keep``; return the exit code."""
     code = 0
     with changing(folders.trials):
         for archive in _archives(folders.trials, name_of_machine(machine) if machine else ""):

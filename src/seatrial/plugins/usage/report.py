@@ -26,20 +26,17 @@ from msgspec.structs import replace
 
 from seatrial import __version__
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, machine_named, path_option, value_option
 from seatrial.cli.query_common import opened
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line, plain_page
 from seatrial.files import replace_file
 from seatrial.lazy import jinja2
-from seatrial.model.moments import zone_of
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import MONTH, Context, context_of, zone_name
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
 from seatrial.plugins.usage.gaps import gaps, imports_page
 from seatrial.plugins.usage.loss_pages import LossQuestion, losses_of, losses_page
 from seatrial.plugins.usage.losses import incidents_between
-from seatrial.plugins.usage.question_commands import parse_edges
 from seatrial.plugins.usage.questions import Measure, Question
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
 from seatrial.results import notes
@@ -389,31 +386,7 @@ STDOUT = Path("-")
 _FORMS = {".html": document_html, ".htm": document_html, ".md": document_markdown}
 
 
-@click.command("report")
-@click.argument("period", metavar="YEAR|MONTH")
-@machine_named("Machine, by name or file.")
-@path_option(
-    "-o",
-    "--output",
-    "FILE",
-    "File to write, .html or .md; `-`: HTML to stdout. Default: usage-MACHINE-YEAR.html.",
-)
-@value_option(
-    "--edges",
-    "SIZES",
-    "Largest sizes of the classes of cores, such as 1,512,8192; default: powers.",
-    type=Parsed(parse_edges),
-    default="",
-)
-@value_option(
-    "--zone",
-    "ZONE",
-    "Time zone of months, such as UTC; default: this host's.",
-    type=Parsed(zone_of),
-    default=None,
-)
-@click.pass_obj
-def command(
+def report(
     folders: Folders,
     period: str,
     machine: str | None,
@@ -421,16 +394,7 @@ def command(
     edges: tuple[int, ...],
     zone: tzinfo | None,
 ) -> int:
-    """Write what others ran in a year, or a month, as one file.
-
-    Hours by size, field, application, mode and queue, users, waits, failures, energy, and what is
-    missing, as charts and tables. An HTML file loads nothing, and prints on paper. Names of people
-    are in it only if the machine's file says so.
-
-    \b
-    seatrial usage report 2010 -m hopper -o usage-2010.html
-    seatrial usage report 2010-03 -m hopper -o march.md
-    """
+    """Do ``seatrial usage report``; return the exit code."""
     name = name_of_machine(machine)
     context = context_of([name], edges=edges, zone=zone)
     span = period_of(period, context.zone)

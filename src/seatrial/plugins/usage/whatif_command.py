@@ -9,21 +9,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any, get_args
 
-import click
 from msgspec import to_builtins
 
 from seatrial.cli import Folders
-from seatrial.cli.options import (
-    MOMENT,
-    Parsed,
-    choice_option,
-    complete,
-    format_option,
-    list_option,
-    path_option,
-    text_option,
-    value_option,
-)
 from seatrial.cli.query_common import opened, print_page
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.attributes import context_of
@@ -39,7 +27,6 @@ from seatrial.plugins.usage.whatif import (
     Effect,
     Group,
     Moved,
-    PolicyName,
     Quantity,
     Question,
     what_if,
@@ -50,7 +37,7 @@ from seatrial.units import SECOND_NS, in_per_cent, moment_of, show_seconds
 # ---- options -----------------------------------------------------------------------------------
 
 
-def _amount(text: str) -> tuple[Unit, int]:
+def parse_amount(text: str) -> tuple[Unit, int]:
     """Return what is added: ``nodes=1000``, ``cores=-240``."""
     for unit in get_args(Unit):
         found = re.fullmatch(rf"{unit}=([+-]?[0-9]{{1,9}})", text)
@@ -59,7 +46,7 @@ def _amount(text: str) -> tuple[Unit, int]:
     raise ValueError(f"{text!r} is no number of nodes or cores; write e.g. nodes=1000, cores=-240")
 
 
-def _drain(text: str) -> Drain:
+def parse_drain(text: str) -> Drain:
     """Return a drain: ``2010-03-01..2010-03-04``, and ``,nodes=500`` for a part of the machine."""
     span, comma, part = text.partition(",")
     first, dots, last = span.partition("..")
@@ -70,13 +57,13 @@ def _drain(text: str) -> Drain:
         raise ValueError(f"{text!r}: its end is not after its begin")
     if not comma:
         return Drain(begin, end)
-    unit, nodes = _amount(part)
+    unit, nodes = parse_amount(part)
     if unit != "nodes" or nodes < 1:
         raise ValueError(f"{text!r}: what is drained is nodes; write e.g. {span},nodes=500")
     return Drain(begin, end, nodes)
 
 
-def _size(text: str) -> tuple[str, int]:
+def parse_size(text: str) -> tuple[str, int]:
     """Return a size of a machine: ``hopper=6384``, or of the one that is asked about: ``6384``."""
     name, _, number = text.rpartition("=")
     if not re.fullmatch("[0-9]{1,9}", number) or not int(number):
@@ -84,7 +71,7 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-def _speed(text: str) -> float:
+def parse_speed(text: str) -> float:
     try:
         speed = float(text)
     except ValueError:
@@ -94,84 +81,8 @@ def _speed(text: str) -> float:
     return speed
 
 
-@click.command("whatif")
-@text_option(
-    *("-m", "--machine", "NAME"),
-    "Machine whose jobs are replayed; default: the only one with jobs, beside that of --to.",
-    shell_complete=complete("machines"),
-)
-@list_option(
-    "--move",
-    "move",
-    "NAME=VALUE",
-    "Jobs that go to another machine, such as application=g09 or mode=compat; as for `seatrial "
-    "usage --where`. May be repeated: all must hold.",
-)
-@text_option("--to", "NAME", "The machine to which they go.", shell_complete=complete("machines"))
-@value_option(
-    *("--speed", "FACTOR"),
-    "How many times as fast they run there; default: by tests of the application that ran on both "
-    "machines, else 1.",
-    type=Parsed(_speed),
-)
-@value_option(
-    *("--add", "nodes=N", "Nodes or cores that the machine has more; nodes=-N: less."),
-    type=Parsed(_amount),
-)
-@choice_option(
-    "--policy",
-    of=get_args(PolicyName),
-    default=None,
-    help="Another order of starts. queue: first come, first served; priority: by priorities as "
-    "they are learned; in both nobody overtakes. backfill: as learned, with EASY backfill.",
-)
-@list_option(
-    "--drain",
-    "drains",
-    "SPAN",
-    "A planned outage: 2010-03-01..2010-03-04, with `,nodes=500` of a part. May be repeated.",
-    type=Parsed(_drain),
-)
-@value_option("--since", "TIME", "Replay jobs from then on.", type=MOMENT, default=0)
-@value_option("--until", "TIME", "Replay jobs before then.", type=MOMENT, default=0)
-@list_option(
-    "--size",
-    "sizes",
-    "[NAME=]N",
-    "Nodes (or cores) of a machine; default: by its file, else the most in use at once.",
-    type=Parsed(_size),
-)
-@list_option(
-    "--only",
-    "only",
-    "[NAME:]CONDITION",
-    "Replay these jobs of a machine alone, such as queue=regular: where partitions have nodes of "
-    "their own. May be repeated: all must hold.",
-)
-@choice_option(
-    "--unit",
-    of=get_args(Unit),
-    default=None,
-    help="What jobs are counted in; default: nodes, or cores where jobs share nodes.",
-)
-@path_option("--applications", "FILE", "Rules for applications, in place of the machine's.")
-@path_option("--fields", "FILE", "Fields of science, in place of the machine's file.")
-@format_option("table", "json", "csv")
-@click.pass_obj
-def command(folders: Folders, /, form: str, **chosen: Any) -> int:
-    """Tell how waits would change: with jobs on another machine, more nodes, an outage, or another
-    order of starts.
-
-    The jobs that were imported are started again by a simulated batch system. How far that is off
-    from what happened is said first, and no change that is smaller is told. The policy is learned
-    from the first half of the time and judged by the second one.
-
-    \b
-    seatrial usage whatif -m franklin --move application=g09 --to hopper
-    seatrial usage whatif -m franklin --move mode=compat --to hopper --speed 1.3
-    seatrial usage whatif -m hopper --add nodes=1000
-    seatrial usage whatif -m hopper --drain 2010-03-01..2010-03-04
-    """
+def whatif(folders: Folders, /, form: str, **chosen: Any) -> int:
+    """Do ``seatrial usage whatif``; return the exit code."""
     with opened(folders) as store:
         question = _question(chosen, known_machines(store))
         context = context_of(

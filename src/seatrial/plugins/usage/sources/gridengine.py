@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import msgspec
 from msgspec import Struct
 
@@ -20,7 +19,7 @@ from seatrial.cli import Folders
 from seatrial.errors import UsageError
 from seatrial.model.node_set import fold
 from seatrial.plugins.usage.archive import Rejects
-from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
+from seatrial.plugins.usage.importing import Ask, Batch, bring_in
 from seatrial.plugins.usage.jobs import JobState, UserJob
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.plugins.usage.sources.files import (
@@ -344,19 +343,8 @@ def _is_known(path: Path, first: str) -> bool:
     return first_record(path) == first
 
 
-@click.command("gridengine")
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
-@import_options
-def command(folders: Folders, path: Path, **chosen: Any) -> int:
-    """Import the accounting file of Grid Engine.
-
-    PATH is SGE_ROOT/SGE_CELL/common/accounting, or a folder that has it and the files that it was
-    rotated to. Jobs are in it once they have ended. The next import goes on where the last one
-    ended, also if the file was rotated since.
-
-    \b
-    seatrial usage import gridengine $SGE_ROOT/default/common/accounting -m frost
-    """
+def import_gridengine(folders: Folders, path: Path, **chosen: Any) -> int:
+    """Do ``seatrial usage import gridengine``; return the exit code."""
     machine = machine_of(chosen["machine"] or "")
     settings = getattr(machine, "gridengine", None)  # there is none without that plug-in
     return bring_in(folders, _AccountingFile(path, getattr(settings, "parallel", {})), **chosen)

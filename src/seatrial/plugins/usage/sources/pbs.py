@@ -16,18 +16,15 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import click
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import UsageError
-from seatrial.model.moments import zone_of
 from seatrial.model.node_set import fold
 from seatrial.plugins.usage.archive import Rejects
-from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
+from seatrial.plugins.usage.importing import Ask, Batch, bring_in
 from seatrial.plugins.usage.jobs import JobState, UserJob
 from seatrial.plugins.usage.sources.files import (
     COMPRESSED,
@@ -590,24 +587,6 @@ def _follows(before: str, name: str) -> bool:
     return (days[1] - days[0]).days == 1
 
 
-@click.command("pbs")
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
-@value_option(
-    "--timezone",
-    "NAME",
-    "Time zone of the log; default: as its records show it.",
-    type=Parsed(zone_of),
-    default=None,
-)
-@import_options
-def command(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: Any) -> int:
-    """Import an accounting log of PBS Pro, OpenPBS or Torque.
-
-    PATH is the folder with a file for each day, or one such file; each may be compressed (.gz,
-    .bz2, .xz). The next import goes on where the last one ended, in the middle of a day, too.
-
-    \b
-    seatrial usage import pbs /var/spool/pbs/server_priv/accounting -m frost
-    seatrial usage import pbs 20260131.gz -m frost
-    """
+def import_pbs(folders: Folders, path: Path, timezone: ZoneInfo | None, **chosen: Any) -> int:
+    """Do ``seatrial usage import pbs``; return the exit code."""
     return bring_in(folders, _PbsLog(path, timezone), **chosen)

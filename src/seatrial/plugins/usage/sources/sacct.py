@@ -24,19 +24,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo
 
-import click
-
 from seatrial.account import name_of
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, value_option
 from seatrial.errors import BackendError, UsageError
 from seatrial.execute.beside_loop import kill_group
 from seatrial.execute.environment import inherited
 from seatrial.model.machine import NodeGroup
-from seatrial.model.moments import zone_of
 from seatrial.model.requirements import cpus_of
 from seatrial.plugins.usage.archive import Rejects
-from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
+from seatrial.plugins.usage.importing import Ask, Batch, bring_in
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.plugins.usage.sources.files import opened_text
@@ -488,40 +484,7 @@ def _threads_per_core(groups: Sequence[NodeGroup]) -> int:
     return kinds.pop() if len(kinds) == 1 else 1
 
 
-@click.command("sacct")
-@click.option(
-    "--file",
-    "path",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Read an output of sacct -P that was saved with its header (or .gz).",
-)
-@value_option(
-    "--timezone",
-    "NAME",
-    "Time zone of a saved output; default: that of this host.",
-    type=Parsed(zone_of),
-    default=None,
-)
-@value_option("--cluster", "NAME", "Cluster, if the database has several.", default="")
-@click.option(
-    "--steps/--no-steps",
-    default=True,
-    help="Whether the steps of jobs are read: programs, CPU time, energy.",
-)
-@click.option(
-    "--executable-from",
-    type=click.Choice(EXECUTABLE_FROM),
-    multiple=True,
-    help="What tells the program; several in their order.",
-)
-@value_option(
-    "--cpus-per-core",
-    "N",
-    "CPUs of Slurm in a core; default: `threads_per_core` of the machine file, or 1.",
-    type=click.IntRange(1, 16),
-)
-@import_options
-def command(
+def import_sacct(
     folders: Folders,
     path: Path | None,
     timezone: ZoneInfo | None,
@@ -531,17 +494,7 @@ def command(
     cpus_per_core: int | None,
     **chosen: Any,
 ) -> int:
-    """Import the jobs of Slurm's accounting.
-
-    sacct is asked for one span of time after another. Jobs that had not ended at the last import
-    are corrected.
-
-    \b
-    seatrial usage import sacct -m frost --since 30d
-    seatrial usage import sacct -m frost
-    sacct -aDP --noconvert --delimiter='<|>' -S 2026-01-01 -o ALL > saved.txt
-    seatrial usage import sacct -m frost --file saved.txt
-    """
+    """Do ``seatrial usage import sacct``; return the exit code."""
     machine = machine_of(chosen["machine"] or "")
     if machine is not None and not cluster:
         cluster = machine.slurm.cluster

@@ -15,14 +15,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 from msgspec.structs import replace
 
 from seatrial.cli import Folders
-from seatrial.cli.options import MOMENT, value_option
 from seatrial.errors import UsageError
 from seatrial.plugins.usage.archive import Rejects
-from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
+from seatrial.plugins.usage.importing import Ask, Batch, bring_in
 from seatrial.plugins.usage.jobs import UserJob
 from seatrial.plugins.usage.sources.files import lines_of, opened_text
 from seatrial.units import SECOND_NS
@@ -234,31 +232,8 @@ def _jobs(rows: Iterator[_Row]) -> Iterator[UserJob]:
             )
 
 
-@click.command("swf")
-@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@value_option(
-    "--start",
-    "TIME",
-    "When its times begin, such as 2001-05-01T00:00+00:00, of a log that does not say so.",
-    type=MOMENT,
-    default=0,
-)
-@click.option(
-    "--cores-per-node",
-    type=click.IntRange(min=1),
-    help="Count nodes: jobs have whole nodes with so many processors.",
-)
-@import_options
-def command(
+def import_swf(
     folders: Folders, path: Path, start: int, cores_per_node: int | None, **chosen: Any
 ) -> int:
-    """Import a log in the Standard Workload Format.
-
-    PATH is such a log (version 2.2), which may be compressed by gzip. Lines that cannot be read are
-    kept aside and told. Users, groups and programs are the log's numbers; queues have the names
-    that its comments give them.
-
-    \b
-    seatrial usage import swf CTC-SP2-1996-3.1-cln.swf.gz -m ctc
-    """
+    """Do ``seatrial usage import swf``; return the exit code."""
     return bring_in(folders, SwfLog(path, start // SECOND_NS, cores_per_node or 0), **chosen)

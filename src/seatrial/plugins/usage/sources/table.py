@@ -18,17 +18,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
-import click
 from msgspec.structs import replace
 
 from seatrial.cli import Folders
-from seatrial.cli.options import Parsed, list_option, path_option, text_option
 from seatrial.errors import InvalidFiles, UsageError, suggest
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import FileModel, doc
 from seatrial.model.moments import zone_of
 from seatrial.plugins.usage.archive import Rejects
-from seatrial.plugins.usage.importing import Ask, Batch, bring_in, import_options
+from seatrial.plugins.usage.importing import Ask, Batch, bring_in
 from seatrial.plugins.usage.jobs import UNFINISHED, JobState, UserJob
 from seatrial.plugins.usage.sources.files import lines_of, opened_text
 from seatrial.units import listed, span_of
@@ -372,32 +370,14 @@ class _Pair(NamedTuple):
     value: str
 
 
-def _pair(text: str) -> _Pair:
+def parse_pair(text: str) -> _Pair:
     name, sign, value = text.partition("=")
     if not (name.strip() and sign and value.strip()):
         raise ValueError(f"{text!r}: write NAME=VALUE")
     return _Pair(name.strip(), value.strip())
 
 
-@click.command("csv")
-@click.argument("path", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@path_option("--map", "map_file", "FILE", "What the options say, as a file: `seatrial schema`.")
-@list_option(
-    "--column", "columns", "FIELD=HEADING", "Column of a field of a job.", type=Parsed(_pair)
-)
-@list_option(
-    "--unit", "units", "FIELD=UNIT", "Unit of a span (s, min, h, d) or energy.", type=Parsed(_pair)
-)
-@list_option(
-    "--state", "states", "WORD=STATE", "State that a word of the table is.", type=Parsed(_pair)
-)
-@text_option("--zone", "ZONE", "Time zone of times that have none, such as Europe/Berlin.")
-@text_option("--time", "FORM", "Form of times: %d.%m.%Y %H:%M, seconds, milliseconds.")
-@text_option(
-    "--delimiter", "CHARACTER", "What stands between cells, or `tab`; default: , ; | or a tab."
-)
-@import_options
-def command(
+def import_table(
     folders: Folders,
     path: Path,
     map_file: Path | None,
@@ -409,19 +389,7 @@ def command(
     delimiter: str,
     **chosen: Any,
 ) -> int:
-    """Import a table of jobs of any tool.
-
-    PATH is a CSV file (or with tabs, semicolons or bars), which may be compressed by gzip; its
-    first line names the columns. Fields of a job are: job, submitted, eligible, started, ended,
-    wait, elapsed, suspended, limit, cpu, nodes, cores, gpus, exit_code, signal, attempt, energy,
-    state, user, account, queue, name, executable, reservation, node_list, reason, cluster. Each
-    row needs job and submitted. Rows that cannot be read are kept aside and told.
-
-    \b
-    seatrial usage import csv jobs.csv -m hopper --zone America/Los_Angeles \\
-        --column job=JobID --column submitted=Submit --unit limit=min
-    seatrial usage import csv jobs.csv -m hopper --map mapping.yaml
-    """
+    """Do ``seatrial usage import csv``; return the exit code."""
     about = load_checked(map_file, TableMap, check_map) if map_file else TableMap()
     about = replace(
         about,
