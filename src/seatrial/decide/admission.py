@@ -226,7 +226,9 @@ class Admission:
         """Return the runs that wait at the scheduler, and must not start by a throttle with a
         target, as its reading has risen since they were launched."""
         found: set[str] = set()
-        return found.union(*(limit.excess(now, self.since) for limit in self.load_limits))
+        for limit in self.load_limits:
+            found |= limit.excess(now, self.since)
+        return found
 
     @property
     def lets_all(self) -> bool:

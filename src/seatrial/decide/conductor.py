@@ -504,7 +504,8 @@ class Conductor:
 
 def _earliest(times: Iterable[int | None], now: int) -> int | None:
     """Return the earliest of the times that is to come; None if there is none."""
-    return min((time for time in times if time and now < time < FAR_FUTURE_NS), default=None)
+    to_come = [time for time in times if time and now < time < FAR_FUTURE_NS]
+    return min(to_come, default=None)
 
 
 # ---- executor ------------------------------------------------------------------------------------
