@@ -13,6 +13,8 @@ from seatrial.model.test import Case
 from seatrial.results.scaling import ScalingQuery, ScalingTable, scaling
 from seatrial.results.selection import gather, parse_side
 from seatrial.results.store.ingest import synced
+from seatrial.show.scaling import scaling_page
+from seatrial.show.text import page_text
 from tests.cli.test_query_common import ask
 from tests.results.store.trials import a_case
 
@@ -117,6 +119,8 @@ def test_lines_by_toolchain_and_the_best_of_all(tmp_path: Path) -> None:
     assert table.best is not None
     assert {(table.best.by, table.best.x), *table.best.equals} >= {("clang", 2.0), ("clang", 4.0)}
     assert ("gcc", 2.0) not in table.best.equals
+    words = page_text(scaling_page([table], ScalingQuery(x="threads")))
+    assert "clang, threads 2: 232.1 MB/s; as good within the noise: gcc, threads 4; clang" in words
     assert len(tables(tmp_path, "t", x="threads", metric="triad")) == 2
 
 

@@ -95,6 +95,8 @@ def test_the_success_rate_of_each_test(served: Served) -> None:
     assert latest["value"] == latest["high"] == 1.0 and 0.3 < latest["low"] < 0.4
     _, page = served.get("/history?metric=success_rate&test=triads")
     assert "Success rate of triads on frost" in page
+    suggested = '<datalist id="metric-values"><option value="elapsed"><option value="success_rate">'
+    assert suggested in page
     nothing = judged(served, metric="success_rate", test="nothing")
     assert nothing["state"] == "refused" and "no run that counts" in nothing["reason"]
 
