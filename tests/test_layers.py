@@ -33,7 +33,7 @@ ALLOWED = {
 ROOMS = {*ALLOWED, "plugins"}
 BESIDE = {
     *("__init__", "errors", "units", "lazy", "account", "escaping", "files"),
-    *("state_folder", "log", "hooks", "entry", "grouping"),
+    *("log", "hooks", "entry", "grouping"),
 }
 
 

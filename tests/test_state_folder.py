@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.state_folder import state_folder
+from seatrial.execute.alerts import state_folder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.decide.conductor import Conductor, Decision, Launch
-from seatrial.decide.failing import MAX_LOSSES
+from seatrial.decide.state import MAX_LOSSES
 from seatrial.journal.encoding import decode_block, encode_lines
 from seatrial.journal.events import (
     BuildEnded,

@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 from msgspec.structs import replace
 
 from seatrial.decide.conductor import Conductor, Decision, Finish, Launch
-from seatrial.decide.failing import MAX_LOSSES
+from seatrial.decide.state import MAX_LOSSES
 from seatrial.journal.encoding import decode
 from seatrial.journal.events import (
     EVENT_KINDS,

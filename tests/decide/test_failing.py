@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.decide.failing import FailureWatch, chance
+from seatrial.decide.watchdogs import FailureWatch, chance
 from seatrial.model.codes import (
     CANCELLED,
     FAILED,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from seatrial.decide.failing import MAX_LOSSES, MAX_REFUSED, RetryPolicy
+from seatrial.decide.state import MAX_LOSSES, MAX_REFUSED, RetryPolicy
 from seatrial.model.codes import (
     CANCELLED,
     FAILED,

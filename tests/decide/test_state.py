@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.decide.conductor import Decision
-from seatrial.decide.failing import MAX_REFUSED
+from seatrial.decide.state import MAX_REFUSED
 from seatrial.journal.events import (
     AlertRaised,
     BuildEnded,

@@ -4,12 +4,12 @@ The states of the trial and of its runs are those of ``journal.trial`` and ``run
 may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from seatrial.decide.admission import Admission
 from seatrial.decide.demand import Demand
-from seatrial.decide.failing import FailureWatch, RetryPolicy, is_watched
 from seatrial.decide.in_flight import (
     BuildTracker,
     FreeResources,
@@ -23,15 +23,37 @@ from seatrial.decide.nodes import NodePlacer, NodeRecord
 from seatrial.decide.once import Once, Waves
 from seatrial.decide.policy_change import followed
 from seatrial.decide.race import RaceDemand
-from seatrial.decide.watchdogs import STOPPED, RunTimes, Shortages, Watchdogs, dues_of
+from seatrial.decide.watchdogs import (
+    STOPPED,
+    FailureWatch,
+    RunTimes,
+    Shortages,
+    Watchdogs,
+    dues_of,
+    is_watched,
+)
 from seatrial.journal import events
 from seatrial.journal.run_life import RunState
 from seatrial.journal.trial import Trial, TrialState
-from seatrial.model.codes import CANCELLED, HUNG, KNOWN, PASS, RECALLED, code_of
+from seatrial.model.codes import (
+    CANCELLED,
+    CUT_OFF,
+    HUNG,
+    KNOWN,
+    LAUNCH_FAILED,
+    LOST,
+    PASS,
+    PERFORMANCE,
+    RECALLED,
+    REFUSED,
+    UNCOUNTED,
+    WRONG_ANSWER,
+    code_of,
+)
 from seatrial.model.identifiers import run_id_of
-from seatrial.model.policy import Limits, Policy, whole
+from seatrial.model.policy import Answer, Entry, Limits, Policy, whole
 from seatrial.model.test import Case
-from seatrial.units import show_seconds
+from seatrial.units import count, show_seconds
 
 _QUEUED = RunState.QUEUED
 _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
@@ -584,3 +606,93 @@ _FOLDS = {
     )
     for kind in events.EVENT_KINDS.values()
 }
+
+
+# ---- retry policy --------------------------------------------------------------------------------
+#
+# The consequences of a failed run: whether and where it is retried, and when its test is stopped.
+
+
+MAX_LOSSES = 3
+MAX_REFUSED = 10  # failed launches in a row, where launches never end
+
+_NOT_STARTED = (LAUNCH_FAILED.number, REFUSED.number)
+_RIGHT = (PASS.number, PERFORMANCE.number)  # the answer was right
+_NOT_ITS_FAULT = CUT_OFF | UNCOUNTED
+
+
+class RetryPolicy:
+    """Counts the retries of each case. Counts, for each entry, wrong answers and failures in a row
+    and, if its runs are ``endless``, refused launches in a row."""
+
+    def __init__(self, entries: list[Entry], endless: bool = False) -> None:
+        self._entries = entries
+        self._endless = endless
+        self._retried: Counter[int] = Counter()  # by case
+        self._wrong = [0] * len(entries)
+        self._failed = [0] * len(entries)
+        self._refused = [0] * len(entries)
+        self.to_stop: dict[int, str] = {}  # entries to stop, with reasons
+
+    def change(self, entries: list[Entry]) -> None:
+        """Follow other rules for the same tests; what was counted stays."""
+        self._entries = entries
+
+    def answer(self, entry: int, code: int) -> Answer:
+        """Return the policy's answer to a verdict; by default lost runs are retried."""
+        default: Answer = "again" if code == LOST.number else "never"
+        return self._entries[entry].answers.get(code_of(code).name, default)
+
+    def will_rerun(self, case: int, entry: int, code: int, repeat: int) -> bool:
+        """Return whether the run is launched again; ``repeat`` is how many runs its case has in
+        all."""
+        if self.answer(entry, code) == "never":
+            return False
+        rules, max_retries = self._entries[entry], MAX_LOSSES
+        if rules.answers:
+            max_retries = (rules.attempts - 1) * max(1, repeat)
+        return self._retried[case] < max_retries
+
+    def retried(self, case: int) -> None:
+        self._retried[case] += 1
+
+    def verdict(self, entry: int, code: int, reason: str = "") -> None:
+        """Record a verdict. A run without a result (such as launch failed) does not reset the count
+        of consecutive wrong answers. A run that was cut off from outside, or whose failure is
+        known, neither counts as a failure nor ends a row of them."""
+        self._count_failure(entry, code, reason)
+        self._count_refused_launch(entry, code, reason)
+        self._count_wrong_answer(entry, code)
+
+    def _count_failure(self, entry: int, code: int, reason: str) -> None:
+        if code in _RIGHT:
+            self._failed[entry] = 0
+        elif code not in _NOT_ITS_FAULT:
+            self._failed[entry] += 1
+            limit = self._entries[entry].stop_failures
+            if limit and self._failed[entry] >= limit:
+                last = f", the last: {code_of(code).name}{reason and f': {reason}'}"
+                self.to_stop[entry] = f"{count(self._failed[entry], 'failure')} in a row{last}"
+
+    def _count_refused_launch(self, entry: int, code: int, reason: str) -> None:
+        if code not in _NOT_STARTED:
+            self._refused[entry] = 0
+            return
+        self._refused[entry] += 1
+        if self._endless and self._refused[entry] >= MAX_REFUSED:
+            last_words = f": {reason}" if reason else ""
+            self.to_stop[entry] = f"{self._refused[entry]} launches in a row failed{last_words}"
+
+    def _count_wrong_answer(self, entry: int, code: int) -> None:
+        if code in _RIGHT:
+            self._wrong[entry] = 0
+        elif code == WRONG_ANSWER.number:
+            self._wrong[entry] += 1
+            limit = self._entries[entry].stop_after
+            if limit and self._wrong[entry] >= limit:
+                self.to_stop[entry] = f"{self._wrong[entry]} wrong answers in a row"
+
+    def forgive(self, entry: int) -> None:
+        """Reset the counts of an entry, as a person admitted its test again."""
+        self._wrong[entry] = self._refused[entry] = self._failed[entry] = 0
+        self.to_stop.pop(entry, None)

@@ -14,6 +14,8 @@ import errno
 import fcntl
 import hashlib
 import os
+import stat
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,13 +24,23 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from seatrial.account import home
 from seatrial.errors import SeatrialError
 from seatrial.execute.backends import Disturbed, Doubled, Trouble, Unfollowed
 from seatrial.execute.background import Tasks
 from seatrial.execute.beside_loop import Shell
 from seatrial.execute.ledger import Observer, header_of, life_of
 from seatrial.execute.trial_folder import Record, TrialFolder
-from seatrial.files import file_clock, open_folder, read_regular, remove_file, replace_file, touch
+from seatrial.files import (
+    file_clock,
+    make_folder,
+    open_folder,
+    opened_folder,
+    read_regular,
+    remove_file,
+    replace_file,
+    touch,
+)
 from seatrial.journal.events import AlertRaised, Event
 from seatrial.journal.journal import Journal, read_mark
 from seatrial.journal.trial import TrialState
@@ -37,7 +49,6 @@ from seatrial.log import logger
 from seatrial.model.plan import Tell
 from seatrial.model.policy import Policy
 from seatrial.model.test import Case
-from seatrial.state_folder import state_folder
 from seatrial.units import SECOND_NS, count, listed, seconds, show_seconds
 
 SILENT = "silent driver"  # kind of the dead man's alarm
@@ -540,3 +551,34 @@ def not_begun(folder: TrialFolder, record: Record, limit: float) -> NotBegun | N
     if silent.seconds <= limit or not life_of(folder, record.policy.duration).complete:
         return None
     return NotBegun(tags, silent.seconds)
+
+
+# ---- folder of marks -----------------------------------------------------------------------------
+#
+# The folder in which Seatrial keeps a few bytes for a user, outside of any folder of trials.
+#
+#     replace_file(state_folder() / "alarm-1f2e", data)     # $XDG_STATE_HOME/seatrial, mode 0700
+#
+# A name in /tmp can be guessed, so that another user of the host may make it first: a folder that
+# is not the user's own, or that others may enter, is not used.
+
+
+def state_folder() -> Path:
+    """Return the folder, made if it is missing. Raises OSError where there is none that others
+    cannot write."""
+    for path in _candidates():
+        with contextlib.suppress(OSError):
+            make_folder(path, 0o700)
+            with opened_folder(path) as folder:
+                about = os.fstat(folder)
+            if about.st_uid == os.getuid() and not about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                return path
+    raise OSError(errno.EACCES, "there is no folder of your own: set XDG_STATE_HOME")
+
+
+def _candidates() -> Iterator[Path]:
+    named = os.environ.get("XDG_STATE_HOME", "")
+    if named.startswith("/"):
+        yield Path(named) / "seatrial"
+    yield home() / ".local/state/seatrial"
+    yield Path(tempfile.gettempdir()) / f"seatrial-{os.getuid()}"
