@@ -28,8 +28,8 @@ from seatrial.lazy import Ints
 from seatrial.model.machine import NetworkModel
 from seatrial.model.machine_topology import made
 from seatrial.plugins.orders import search
+from seatrial.plugins.orders.acts import parse_pattern
 from seatrial.plugins.orders.network_loads import PlacedNetwork, ScoreKind
-from seatrial.plugins.orders.pattern_acts import parse_pattern
 from seatrial.plugins.orders.patterns import Pattern, RankGraph, graph_of
 from seatrial.plugins.orders.search import best_orders, curved_orders, likely_shapes, scored
 

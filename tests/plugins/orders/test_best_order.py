@@ -13,8 +13,8 @@ from seatrial.model.machine import NetworkModel
 from seatrial.model.machine_topology import made
 from seatrial.model.topology import Topology
 from seatrial.plugins.orders import search
+from seatrial.plugins.orders.acts import irregular
 from seatrial.plugins.orders.network_loads import PlacedNetwork
-from seatrial.plugins.orders.pattern_acts import irregular
 from seatrial.plugins.orders.patterns import Pattern, graph_of, parsed, pattern_of, stencil, written
 from seatrial.plugins.orders.search import DEFAULT, ScoredOrder, order_of_cells, ranked, scored
 

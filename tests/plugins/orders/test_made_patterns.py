@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seatrial.model.orders import mfdn_cells
-from seatrial.plugins.orders.pattern_acts import irregular, mfdn_triangle, parse_pattern
+from seatrial.plugins.orders.acts import irregular, mfdn_triangle, parse_pattern
 from seatrial.plugins.orders.patterns import Pattern
 
 

@@ -17,8 +17,8 @@ import yaml
 
 from seatrial.plugins.purge import act
 from seatrial.plugins.purge.act import Done, History, Wish
+from seatrial.plugins.purge.command_acts import PlanMade, PlanOptions, make_plan
 from seatrial.plugins.purge.plan_file import open_plan
-from seatrial.plugins.purge.planning import PlanMade, PlanOptions, make_plan
 from seatrial.plugins.purge.policy import load_policy
 from tests.programs import Workplace
 

@@ -209,7 +209,7 @@ def pattern() -> None:
 @click.option("--name", "tag", help="Tag of the trial; default: date, time and suite.")
 @quiet_option
 @click.pass_context
-@act("seatrial.plugins.orders.pattern_acts:record")
+@act("seatrial.plugins.orders.acts:record")
 def pattern_record() -> None:
     """Run a suite and record which rank sends how much to which.
 
@@ -226,7 +226,7 @@ def pattern_record() -> None:
 )
 @format_option("text", "json")
 @click.pass_obj
-@act("seatrial.plugins.orders.pattern_acts:show")
+@act("seatrial.plugins.orders.acts:show")
 def pattern_show() -> None:
     """Show a pattern: totals, pairs, share off node, calls by size.
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from seatrial.judge.checks import find_fault
 from seatrial.model.test import Check
-from seatrial.plugins.importers.reframe.checks import checks_of, metric_of
 from seatrial.plugins.importers.reframe.classes import NotProvable
 from seatrial.plugins.importers.reframe.evaluate import Deferred, Function, Stream
+from seatrial.plugins.importers.reframe.texts import checks_of, metric_of
 
 OUT = Stream("stdout")
 FLOAT = Function("float")

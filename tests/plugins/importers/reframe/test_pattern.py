@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from seatrial.plugins.importers.reframe.checks import with_one_group
+from seatrial.plugins.importers.reframe.texts import with_one_group
 
 
 @pytest.mark.parametrize(

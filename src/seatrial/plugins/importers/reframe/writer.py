@@ -16,8 +16,6 @@ from seatrial.escaping import comment, shell_word
 from seatrial.model.expressions import LONGEST_TEXT
 from seatrial.model.identifiers import show
 from seatrial.model.kinds import launcher_kinds
-from seatrial.plugins.importers.reframe.cases import CaseTexts, condition_of
-from seatrial.plugins.importers.reframe.checks import checks_of, metric_of
 from seatrial.plugins.importers.reframe.classes import NotProvable
 from seatrial.plugins.importers.reframe.evaluate import (
     DEFAULTS,
@@ -30,6 +28,7 @@ from seatrial.plugins.importers.reframe.evaluate import (
 )
 from seatrial.plugins.importers.reframe.results import ReframeFigure
 from seatrial.plugins.importers.reframe.tests import ReframeCase, ReframeTest
+from seatrial.plugins.importers.reframe.texts import CaseTexts, checks_of, condition_of, metric_of
 from seatrial.units import count
 
 SOURCES = "src"  # the folder of a test's sources
