@@ -45,6 +45,13 @@ def test_the_chance_is_that_of_a_beta_binomial(runs: int, bad: int, s: int, righ
     assert found == pytest.approx(float(exact), rel=1e-9)
 
 
+@given(st.integers(1, 40), st.integers(0, 40), st.integers(0, 300), st.floats(1e-9, 1))
+def test_a_chance_is_summed_until_it_is_enough(runs: int, bad: int, s: int, enough: float) -> None:
+    whole = chance(min(bad, runs), runs, (s, 2 * s), (2.0, 38.0))
+    found = chance(min(bad, runs), runs, (s, 2 * s), (2.0, 38.0), enough)
+    assert found == whole if whole <= enough else enough < found <= whole
+
+
 class Watched:
     """Runs of tests, one after the other."""
 

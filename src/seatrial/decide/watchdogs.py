@@ -367,9 +367,11 @@ def is_watched(watch: WatchLimits) -> bool:
     return bool(watch.short_for or watch.silent_for or watch.wait_factor)
 
 
-def chance(bad: int, runs: int, before: tuple[int, int], prior: tuple[float, float]) -> float:
+def chance(
+    bad: int, runs: int, before: tuple[int, int], prior: tuple[float, float], enough: float = 1.0
+) -> float:
     """Return the probability that ``bad`` or more of so many runs end badly, if as many do as
-    ``before`` (bad ones, runs)."""
+    ``before`` (bad ones, runs). Of one above ``enough`` a part above it is returned."""
     a, b = prior[0] + before[0], prior[1] + before[1] - before[0]
     term = math.exp(
         math.lgamma(runs + 1)
@@ -385,6 +387,8 @@ def chance(bad: int, runs: int, before: tuple[int, int], prior: tuple[float, flo
     total = 0.0
     for k in range(bad, runs + 1):
         total += term
+        if total > enough:
+            break
         if k < runs:
             term *= (runs - k) / (k + 1) * (a + k) / (b + runs - k - 1)
     return total
@@ -452,11 +456,12 @@ class LatestRuns:
         if of_all:
             stretches = (each for each in stretches if each.of_one <= MOST_OF_ONE)
         rarest = min(stretches, key=lambda each: each.chance / each.level, default=None)
-        if rarest is not None and rarest.chance < rarest.level:
+        if rarest is not None:
             self.stretch = rarest
 
     def _stretches(self, code: int, skip: Collection[int]) -> Iterator[FailingStretch]:
-        """Yield the stretches up to now that begin with a bad run, of all causes and of one."""
+        """Yield the stretches up to now that begin with a bad run, of all causes and of one, and
+        are unlikely."""
         runs = [run for run in self.runs if run.entry not in skip]
         verdicts = [run.code for run in runs if run.code is not None]
         ended = self._ended + len(verdicts)
@@ -474,14 +479,16 @@ class LatestRuns:
             bad.append(run)
             if len(bad) >= MIN_BAD:
                 before = all_bad - len(bad), ended
-                likely = chance(len(bad), number, before, ANY)
-                yield FailingStretch(list(bad), number, before, likely, UNLIKELY)
+                likely = chance(len(bad), number, before, ANY, UNLIKELY)
+                if likely < UNLIKELY:
+                    yield FailingStretch(list(bad), number, before, likely, UNLIKELY)
             if run.code == code:
                 same.append(run)
                 if len(same) >= least:
                     before = all_same - len(same), ended
-                    likely = chance(len(same), number, before, prior)
-                    yield FailingStretch(list(same), number, before, likely, level)
+                    likely = chance(len(same), number, before, prior, level)
+                    if likely < level:
+                        yield FailingStretch(list(same), number, before, likely, level)
 
     def recover(self) -> None:
         """Forget the stretch if the latest runs are as usual again."""
