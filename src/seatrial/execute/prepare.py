@@ -17,8 +17,13 @@ from seatrial.errors import InvalidFiles, UsageError
 from seatrial.execute.detect import find_machine
 from seatrial.judge.check_tests import check_bounds, check_judging, check_promises
 from seatrial.judge.references import Reference, load_for, units_of
-from seatrial.judge.statistics.significance import CONFIDENCE, REPEATS, least_p
-from seatrial.judge.statistics.two_samples import FEW_EFFECT, LEAST_FEW
+from seatrial.judge.statistics.significance import (
+    CONFIDENCE,
+    FEW_EFFECT,
+    LEAST_FEW,
+    REPEATS,
+    least_p,
+)
 from seatrial.model.build import BuildKeys
 from seatrial.model.documents import Faults
 from seatrial.model.expand import compile_keyword, expand, idle_words

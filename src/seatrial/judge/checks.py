@@ -18,10 +18,10 @@ from seatrial.judge.formats import remedy_for, without_labels
 from seatrial.judge.isolated import SearchFailed, find_all, find_placed
 from seatrial.judge.outputs import hello, xthi
 from seatrial.judge.placement import AskedShape, Cpus, CpusGiven, ThreadPlace, cpus_of, judge
-from seatrial.judge.reading import DEFAULT_LIMIT, Missing, own_words, read_text
+from seatrial.judge.reading import DEFAULT_LIMIT, Missing, own_words, read_text, unreadable
 from seatrial.judge.script_check import find_by_script
 from seatrial.model import orders
-from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, PASS, TOO_LARGE, WRONG_ANSWER, Code
+from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, PASS, WRONG_ANSWER
 from seatrial.model.figures import Finding, number, shown
 from seatrial.model.parameters import HOSTFILE, ORDER_FILE
 from seatrial.model.task_placement import PLACEMENT_FILE
@@ -90,16 +90,6 @@ def _finding(
     except (re.error, ValueError, IndexError) as error:
         return Finding(CHECK_ERROR, f"the check of {check.in_file} is not valid: {error}")
     return Finding(WRONG_ANSWER, fault) if fault else None
-
-
-def unreadable(error: reading.Unreadable, missing: Code) -> Finding:
-    """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
-    exist. Raises HostFailed."""
-    if isinstance(error, reading.HostFailed):
-        raise error
-    if isinstance(error, reading.Missing):
-        return Finding(missing, str(error))
-    return Finding(TOO_LARGE if isinstance(error, reading.TooLarge) else CHECK_ERROR, str(error))
 
 
 def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | None:

@@ -13,12 +13,11 @@ from seatrial.errors import suggest
 from seatrial.escaping import plain
 from seatrial.judge import python_function
 from seatrial.judge.check_values import fault_of_pattern
-from seatrial.judge.checks import unreadable
 from seatrial.judge.formats import LESS, find_format, formats, remedy_for, told
 from seatrial.judge.isolated import MAX_MATCHES, SearchFailed, find_all
 from seatrial.judge.outputs import oth
 from seatrial.judge.python_function import fault_of_source
-from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text
+from seatrial.judge.reading import DEFAULT_LIMIT, Unreadable, read_text, unreadable
 from seatrial.model.codes import CHECK_ERROR, NO_FIGURE, PASS, WRONG_ANSWER
 from seatrial.model.figures import ELAPSED, Finding, Measured, MetricValue, number, shown
 from seatrial.model.file_model import Size

@@ -18,6 +18,8 @@ from seatrial.escaping import plain as plain
 from seatrial.escaping import plain_line as plain_line
 from seatrial.escaping import plain_page as plain_page
 from seatrial.files import is_of_host, open_regular, read_start
+from seatrial.model.codes import CHECK_ERROR, TOO_LARGE, Code
+from seatrial.model.figures import Finding
 from seatrial.units import show_bytes
 
 DEFAULT_LIMIT = 16 << 20
@@ -40,6 +42,16 @@ class Missing(Unreadable):
 
 class TooLarge(Unreadable):
     """A file is larger than the limit."""
+
+
+def unreadable(error: Unreadable, missing: Code) -> Finding:
+    """Return the finding for a file that cannot be read. ``missing``: the verdict if it does not
+    exist. Raises HostFailed."""
+    if isinstance(error, HostFailed):
+        raise error
+    if isinstance(error, Missing):
+        return Finding(missing, str(error))
+    return Finding(TOO_LARGE if isinstance(error, TooLarge) else CHECK_ERROR, str(error))
 
 
 RAISE_LIMIT = "write less, or raise `size_limit:` in the test"

@@ -402,6 +402,8 @@ CONFIDENCE = 0.95
 NORMAL = 1.96  # quantile of a normal interval of that confidence
 MANY_FIGURES = 1000  # figures of each side: more are not asked for
 REPEATS = 5  # figures of each side that are recommended: four can show a difference, if none fails
+LEAST_FEW = 3  # figures of each side, that may show a difference of FEW_EFFECT
+FEW_EFFECT = 0.10
 
 
 def least_p(m: int, n: int) -> float:

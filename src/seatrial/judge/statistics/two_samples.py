@@ -25,6 +25,8 @@ from msgspec.structs import replace
 
 from seatrial.judge.statistics.significance import (
     CONFIDENCE,
+    FEW_EFFECT,
+    LEAST_FEW,
     NORMAL,
     REPEATS,
     brown_forsythe,
@@ -44,8 +46,6 @@ from seatrial.units import Better
 Verdict = Literal["better", "worse", "same", "unclear"]
 
 MIN_RELATIVE_CHANGE = 0.02
-LEAST_FEW = 3  # figures of each side, that may show a difference of FEW_EFFECT
-FEW_EFFECT = 0.10
 RESAMPLES = 4000
 ALMOST = 1 + 1e-9  # tolerance: 1 - 0.93 is less than 0.07 in the last bit
 MAX_FACTOR = 1000.0  # between a ratio and an end of its interval: a wider one says nothing
