@@ -26,6 +26,8 @@ from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.account import name_of
 
 SMALLEST_ROOM = 65536  # bytes: less is taken for a full file system
@@ -342,7 +344,7 @@ def sync_folder(path: Path) -> None:
 _OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-class FileOrigin(NamedTuple):
+class FileOrigin(Struct, frozen=True):
     """Who can have written something, in words. ``other``: that it belongs to another user, or "".
     ``loose``: that others may write it, or ""."""
 

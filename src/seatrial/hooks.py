@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import pluggy
 from msgspec import Struct, defstruct
@@ -50,7 +50,7 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 # ---- what plug-ins return ------------------------------------------------------------------------
 
 
-class Command(NamedTuple):
+class Command(Struct, frozen=True):
     """A command of the command line."""
 
     #: What is typed after ``seatrial``.
@@ -63,7 +63,7 @@ class Command(NamedTuple):
     group: str
 
 
-class CheckKind(NamedTuple):
+class CheckKind(Struct, frozen=True):
     """A kind of check: a key of an item of ``verify:`` in a test.yaml."""
 
     #: The key.
@@ -75,7 +75,7 @@ class CheckKind(NamedTuple):
     find: str
 
 
-class CriterionKind(NamedTuple):
+class CriterionKind(Struct, frozen=True):
     """A criterion of an acceptance."""
 
     #: What ``criterion:`` of a plan says.
@@ -107,7 +107,7 @@ class CriterionKind(NamedTuple):
     alone: bool = False
 
 
-class Database(NamedTuple):
+class Database(Struct, frozen=True):
     """A kind of database that can hold the store of results."""
 
     #: What its URLs begin with, before ``://``.
@@ -121,7 +121,7 @@ class Database(NamedTuple):
     extra: str
 
 
-class Delivery(NamedTuple):
+class Delivery(Struct, frozen=True):
     """What sends the events of trials elsewhere."""
 
     #: ``module:function``, called with a TrialFolder, an Observer and the level of its log before a
@@ -135,7 +135,7 @@ class Delivery(NamedTuple):
     lags: str
 
 
-class FactSource(NamedTuple):
+class FactSource(Struct, frozen=True):
     """What is known of the nodes of runs, and may explain their figures."""
 
     #: ``module:function``, called with the Store and the two Sides of a comparison. It returns the
@@ -153,7 +153,7 @@ class FactSource(NamedTuple):
     nodes: str = ""
 
 
-class FileKind(NamedTuple):
+class FileKind(Struct, frozen=True):
     """A kind of file that people write: it has a schema, and a page of the reference. The plug-in
     reads it by `seatrial.model.documents.load_checked`."""
 
@@ -165,7 +165,7 @@ class FileKind(NamedTuple):
     shape: str
 
 
-class GaugeKind(NamedTuple):
+class GaugeKind(Struct, frozen=True):
     """A gauge of every machine. Throttles of plans and targets of file systems can go by it, as by
     those of the machine's file; one of these with the same name counts."""
 
@@ -178,14 +178,14 @@ class GaugeKind(NamedTuple):
     timeout: float = 10.0
 
 
-class Importer(NamedTuple):
+class Importer(Struct, frozen=True):
     """A command below ``seatrial import``."""
 
     #: ``module:attribute`` of a click command.
     command: str
 
 
-class JobPart(NamedTuple):
+class JobPart(Struct, frozen=True):
     """What a plug-in adds to the jobs of runs."""
 
     #: ``module:function``, called with the Machine, the Test and the Case. It returns the
@@ -196,7 +196,7 @@ class JobPart(NamedTuple):
     prepare: str
 
 
-class Key(NamedTuple):
+class Key(Struct, frozen=True):
     """A key of a file that people write. The decoded value is an attribute of that name of the
     machine, test or plan, or of the part of a machine."""
 
@@ -220,7 +220,7 @@ class Key(NamedTuple):
     of_runs: bool = True
 
 
-class LauncherKind(NamedTuple):
+class LauncherKind(Struct, frozen=True):
     """A program that starts the tasks of a run."""
 
     #: What ``launcher`` of a test, and ``kind`` of a launcher of a machine, say. It is the program,
@@ -233,7 +233,7 @@ class LauncherKind(NamedTuple):
     orders: bool = False
 
 
-class OutputFormat(NamedTuple):
+class OutputFormat(Struct, frozen=True):
     """A known output, whose figures ``metrics: {from: NAME}`` of a test.yaml reads."""
 
     #: The name.
@@ -243,7 +243,7 @@ class OutputFormat(NamedTuple):
     module: str
 
 
-class Option(NamedTuple):
+class Option(Struct, frozen=True):
     """What a study can be asked: an option of its command, a field of its page."""
 
     #: Its name: ``--name`` of the command, a parameter of the page's address.
@@ -258,7 +258,7 @@ class Option(NamedTuple):
     flag: bool = False
 
 
-class PageAddition(NamedTuple):
+class PageAddition(Struct, frozen=True):
     """What a plug-in adds to a page of the core."""
 
     #: The page: run or machine.
@@ -271,7 +271,7 @@ class PageAddition(NamedTuple):
     template: str
 
 
-class ResourceKind(NamedTuple):
+class ResourceKind(Struct, frozen=True):
     """What runs take beside cores, nodes and node-hours, such as charges: figures can be shown by
     it (``--per NAME``)."""
 
@@ -283,7 +283,7 @@ class ResourceKind(NamedTuple):
     rate: str
 
 
-class SinkKind(NamedTuple):
+class SinkKind(Struct, frozen=True):
     """A kind of system that events are sent to."""
 
     #: What ``kind:`` of a sink says.
@@ -304,7 +304,7 @@ class SinkKind(NamedTuple):
     every: float = 2.0
 
 
-class StoreTable(NamedTuple):
+class StoreTable(Struct, frozen=True):
     """A table in the store of results. The store can be deleted at any time: whatever the table
     holds comes from journals, or from files that the plug-in keeps beside them."""
 
@@ -330,7 +330,7 @@ class StoreTable(NamedTuple):
     rows: str = ""
 
 
-class ShippedSuite(NamedTuple):
+class ShippedSuite(Struct, frozen=True):
     """A suite that ships with a plug-in."""
 
     #: The name of its folder in a copy: ``seatrial probes --all``.
@@ -339,7 +339,7 @@ class ShippedSuite(NamedTuple):
     folder: Path
 
 
-class Study(NamedTuple):
+class Study(Struct, frozen=True):
     """A question to the store of results: a command, a page of the server, JSON and CSV."""
 
     #: The name: ``seatrial NAME``, and the page ``/NAME``.
@@ -357,7 +357,7 @@ class Study(NamedTuple):
     group: str = "Judge results"
 
 
-class SuspectSource(NamedTuple):
+class SuspectSource(Struct, frozen=True):
     """What accuses nodes beside the runs of trials: an option of ``seatrial suspects``."""
 
     #: The option: its source is asked where it is given.
@@ -371,7 +371,7 @@ class SuspectSource(NamedTuple):
     accuse: str
 
 
-class WebPage(NamedTuple):
+class WebPage(Struct, frozen=True):
     """A page of the server at ``path``; its JSON is at the same path with ``.json``."""
 
     #: The path, with parameters in braces: ``/runs/{trial}/{run_id}``.
@@ -584,7 +584,7 @@ def plugins() -> pluggy.PluginManager:
     return manager
 
 
-class Plugin(NamedTuple):
+class Plugin(Struct, frozen=True):
     """A plug-in that is installed: the name of its entry point, and what that names."""
 
     name: str

@@ -33,7 +33,7 @@ from seatrial.model.policy import Caps, Entry, Placement, Policy, PolicyTarget, 
 from seatrial.units import FAR_FUTURE_NS, SECOND_NS, show_number, show_seconds
 
 
-class Shut(NamedTuple):
+class Shut(Struct, frozen=True):
     """Nodes (none: all) that get no new runs of some entries (none: of all) for a span of time
     (ns)."""
 

@@ -7,7 +7,9 @@ choice = placer.choose(case, taken, seed)    # beside nodes that are taken, down
 
 from collections import deque
 from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from seatrial.decide.in_flight import RunInFlight
 from seatrial.journal.events import NodeAdmitted, NodeDown, NodeExcluded, NodeUp
@@ -27,7 +29,7 @@ NodeEvent = NodeDown | NodeUp | NodeExcluded | NodeAdmitted
 FEW = 4  # up to this size, each node of a failed run is suspected where none is named
 
 
-class NodeIncident(NamedTuple):
+class NodeIncident(Struct, frozen=True):
     """A failure on a node; ``named`` where the scheduler, or the other nodes of a compat job,
     named the node."""
 
@@ -36,7 +38,7 @@ class NodeIncident(NamedTuple):
     named: bool
 
 
-class NodePool(NamedTuple):
+class NodePool(Struct, frozen=True):
     """The nodes beside a set of unfit ones: how many can be used now, and the numbers of the sets
     of unfit nodes whose runs can use no others."""
 

@@ -29,6 +29,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.decide.demand import Budget, ChosenRun, Demand
 from seatrial.decide.in_flight import InFlightCounts, Requests, RunInFlight
 from seatrial.decide.once import shuffled
@@ -56,7 +58,7 @@ _LEAST_PLACES = 6  # of settings that go on, rather than more rounds of fewer
 _SCREENING = 2  # the first block may take one part of so many of the cost
 
 
-class Dropped(NamedTuple):
+class Dropped(Struct, frozen=True):
     """Why and after which block (from 1 on) a setting was dropped: it is worse than another one
     (``by``), or failed (``cause``)."""
 
@@ -74,7 +76,7 @@ class SettingInterval(NamedTuple):
     n: int
 
 
-class RaceAnswer(NamedTuple):
+class RaceAnswer(Struct, frozen=True):
     """What a race found. ``best`` is None where no setting has a figure; ``advised`` is the
     setting to use: the best, or the default where no difference to it is shown. ``by_rounds``: the
     rounds alone show it, and the figures without them do not."""

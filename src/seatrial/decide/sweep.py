@@ -24,7 +24,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from statistics import NormalDist, median
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from seatrial.decide.once import shuffled
 from seatrial.judge.statistics.trends import Surface, SurfaceFit
@@ -49,7 +51,7 @@ _DIGITS = 9  # of bounds: their last digits differ between machines
 Ending = Literal["", "nothing improves", "runs", "time", "no figure", "no point"]
 
 
-class SweptRun(NamedTuple):
+class SweptRun(Struct, frozen=True):
     """A run with a right answer: its setting and block, its figures by metric, as logarithms of
     which more is better, and the seconds of its script (0: unknown)."""
 
@@ -59,7 +61,7 @@ class SweptRun(NamedTuple):
     seconds: float
 
 
-class SweepAnswer(NamedTuple):
+class SweepAnswer(Struct, frozen=True):
     """What a sweep found for one metric, as numbers of settings that ran.
 
     ``plateau``: those within 5 % of the best, by the surface. ``cheapest``: the one of them with
@@ -73,7 +75,7 @@ class SweepAnswer(NamedTuple):
     knee: int
 
 
-class SweptDrop(NamedTuple):
+class SweptDrop(Struct, frozen=True):
     """Why and after which block (from 1 on) a setting runs no more."""
 
     block: int

@@ -8,7 +8,6 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -35,7 +34,7 @@ from seatrial.units import SECOND_NS, count, ns, show_seconds, show_share
 # turn.
 
 
-class Due(NamedTuple):
+class Due(Struct, frozen=True):
     """When people are told that an entry is short: fewer than ``least`` of its ``expected`` runs
     are in flight for longer than the policy's ``short_for`` and ``gap`` (ns)."""
 
@@ -404,7 +403,7 @@ class StartedRun:
         self.code: int | None = None
 
 
-class FailingStretch(NamedTuple):
+class FailingStretch(Struct, frozen=True):
     """Of the latest ``runs`` these ``bad`` ended badly; ``before`` are the number of bad ones of
     the runs before them and of all of these. ``level`` is the ``chance`` below which it is told."""
 
@@ -502,7 +501,7 @@ class LatestRuns:
             self.runs = deque(ended)
 
 
-class NodeStreak(NamedTuple):
+class NodeStreak(Struct, frozen=True):
     """The runs in a row that ended badly on a node: how many, and the logarithm of the chance of
     that, by what the same tests did elsewhere."""
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.account import home
@@ -60,7 +61,7 @@ DOUBT = "doubt"  # in place of the time of a heartbeat that tells nothing
 BETWEEN = " next"  # behind the time of the heartbeat, where nobody began what was to come
 
 
-class Alarm(NamedTuple):
+class Alarm(Struct, frozen=True):
     """What is said of a trial: its driver is ``silent``, or alive again. ``new``: people were told
     just now. ``failure``: why the command of alerts failed, or ""."""
 
@@ -504,7 +505,7 @@ def _age(folder: TrialFolder, at: float, limit: float) -> float:
 MAX_NEXT_BYTES = 64 << 10
 
 
-class NotBegun(NamedTuple):
+class NotBegun(Struct, frozen=True):
     """Trials that should have begun, and for how many seconds their predecessor's driver has been
     silent."""
 

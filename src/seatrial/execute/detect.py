@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -462,7 +462,7 @@ _PRESENT = frozenset(
 )
 
 
-class DrainState(NamedTuple):
+class DrainState(Struct, frozen=True):
     """Whether Slurm gives a node no jobs now, whether it is drained, and if our note drained it,
     that note: ``seatrial: pcie-width``."""
 

@@ -19,7 +19,9 @@ import time
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from seatrial.errors import BackendError
 from seatrial.execute.backends import (
@@ -524,7 +526,7 @@ def pids() -> Iterator[int]:
     return (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
 
 
-class JobProcess(NamedTuple):
+class JobProcess(Struct, frozen=True):
     """A shell that runs a job on this host: the path of the script as it was started, the process
     id, and device and inode of the script. The path may be another one by now, or for others."""
 

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import __version__
@@ -53,7 +54,7 @@ RECORDS = Component(component="", kind="checklist", about="What people recorded 
 State = Literal["open", "complete", "abandoned"]
 
 
-class PlanTrial(NamedTuple):
+class PlanTrial(Struct, frozen=True):
     """A trial of a component in a phase. ``damaged``: some lines of its journal are. ``policy`` is
     the one that holds now, as people may have changed it; ``life`` is by its journal."""
 

@@ -18,7 +18,8 @@ import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line, shell_word
@@ -109,7 +110,7 @@ fi
 """
 
 
-class Reproduced(NamedTuple):
+class Reproduced(Struct, frozen=True):
     """The run of which a folder is made: its case, its directory ("" where it had none), what came
     of it in words, its nodes and its exit code."""
 
@@ -122,7 +123,7 @@ class Reproduced(NamedTuple):
     exit_code: int | None
 
 
-class Reproducer(NamedTuple):
+class Reproducer(Struct, frozen=True):
     """A folder that was written. ``changed``: what is not as it was when the run was made;
     ``absent``: what is not in it."""
 

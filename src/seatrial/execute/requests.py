@@ -255,7 +255,7 @@ def answer_to(
     return replace(answer, request=file)
 
 
-class _Asked(NamedTuple):
+class _Asked(Struct, frozen=True):
     """What a person asks of a trial, and the trial as it is at that time (ns)."""
 
     request: Request

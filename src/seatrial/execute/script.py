@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -237,7 +236,7 @@ done
 """
 
 
-class JobLines(NamedTuple):
+class JobLines(Struct, frozen=True):
     """Bash that a plug-in adds to the job script of a case."""
 
     #: At its very beginning, in the directory of the run.

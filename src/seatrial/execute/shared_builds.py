@@ -493,7 +493,7 @@ def _sum(place: Path, name: str) -> str:
 MAX_MARK_BYTES = 1 << 16
 
 
-class StoredBuild(NamedTuple):
+class StoredBuild(Struct, frozen=True):
     """A directory among the shared builds: its record (None: it is not published), the trials that
     use it, when it was made or last used (s since the epoch)."""
 

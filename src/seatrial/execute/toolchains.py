@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.escaping import plain_line, shell_word
@@ -30,7 +31,7 @@ PATIENCE_SECONDS = 20.0
 LONGEST_FAULT = 120
 
 
-class Mpi(NamedTuple):
+class Mpi(Struct, frozen=True):
     """An MPI of this host: its flavour and the paths of its compilers and its launcher."""
 
     flavour: Literal["openmpi", "mpich"]
@@ -191,7 +192,7 @@ def _flavour(mpicc: str) -> Literal["openmpi", "mpich"] | None:
     return "mpich" if re.search(r"mpich|mvapich|intel\(r\) mpi", words, re.IGNORECASE) else None
 
 
-class _Answer(NamedTuple):
+class _Answer(Struct, frozen=True):
     """What a command printed, "" if it failed, and why it failed."""
 
     output: str

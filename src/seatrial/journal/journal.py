@@ -423,7 +423,7 @@ def write_mark(journal: Path, end: int, ending: bytes) -> None:
 _PIECE = 1 << 20  # bytes, of the rest of a line that is longer than any event
 
 
-class Damage(NamedTuple):
+class Damage(Struct, frozen=True):
     """So many damaged lines; ``first`` is the number of the first of them, from 1. ``settled``: the
     trial was resumed since, and came to its end, so no run lacks its verdict."""
 

@@ -15,7 +15,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
 
 from seatrial.files import read_regular
 from seatrial.model import run_settings
@@ -154,7 +156,7 @@ FACTOR = 2.0  # by which a declaration is wrong
 State = Literal["right", "too low", "too high", "not measured"]
 
 
-class OpensCheck(NamedTuple):
+class OpensCheck(Struct, frozen=True):
     """What a test declares, and what its runs had (``measured``: their median; None: unknown)."""
 
     test: str

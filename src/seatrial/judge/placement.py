@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.escaping import plain_line
 from seatrial.files import read_regular
 from seatrial.model.codes import CHECK_ERROR, MISPLACED
@@ -45,7 +47,7 @@ class ThreadPlace(NamedTuple):
     numa: int | None = None
 
 
-class CpusGiven(NamedTuple):
+class CpusGiven(Struct, frozen=True):
     """The CPUs that a job was given on a node, before anything was bound."""
 
     node: str
@@ -68,7 +70,7 @@ class AskedShape(NamedTuple):
     cpus: tuple[Cpus, ...] = ()
 
 
-class PlacementJudgement(NamedTuple):
+class PlacementJudgement(Struct, frozen=True):
     """What is not as asked, and what could not be; "" for nothing."""
 
     fault: str
@@ -292,7 +294,7 @@ def _locations(place: ThreadPlace, by_core: bool) -> Cpus:
     return frozenset((min(place.core) if by_core and place.core else place.cpu,))
 
 
-class _Crowd(NamedTuple):
+class _Crowd(Struct, frozen=True):
     members: list[int]
     cpus: Cpus
 

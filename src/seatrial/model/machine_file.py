@@ -12,8 +12,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.account import home
@@ -43,7 +44,7 @@ SITE_FOLDER = Path("/etc/seatrial/machines")
 LOCAL = "local"  # this host, whatever else is described
 
 
-class Site(NamedTuple):
+class Site(Struct, frozen=True):
     """A machine, and the path of its references (the file may not exist yet)."""
 
     machine: Machine

@@ -458,7 +458,7 @@ def _numbering(groups: list[int]) -> Any:
 # ---- facts for expressions -----------------------------------------------------------------------
 
 
-class NodeFacts(NamedTuple):
+class NodeFacts(Struct, frozen=True):
     """The nodes that a test can use: the facts of their first kind, their number, their kinds."""
 
     names: dict[str, Any]

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -519,7 +519,7 @@ _SIMPLE: dict[str, Callable[[Sequence[int]], Order]] = {
 }
 
 
-class WrittenOrder(NamedTuple):
+class WrittenOrder(Struct, frozen=True):
     """An order by words. ``make`` gives it for the slots of each node; it is None for an order that
     is in a ``file``."""
 

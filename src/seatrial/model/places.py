@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from seatrial.files import read_regular
 from seatrial.model.documents import Faults, parse
 from seatrial.model.machine import Machine, XnameLevel
@@ -28,7 +30,7 @@ MAX_LEVELS = 32
 Units = dict[str, Sequence[str]]
 
 
-class Switches(NamedTuple):
+class Switches(Struct, frozen=True):
     """The nodes of each leaf switch or block, and what is below each larger one. ``kind``: switch,
     block or ring."""
 

@@ -7,7 +7,7 @@ seconds.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -79,7 +79,7 @@ Number = Annotated[float, Meta(ge=0, lt=_LARGEST)]
 _Reading = Annotated[float, Meta(gt=-_LARGEST, lt=_LARGEST)]
 
 
-class Member(NamedTuple):
+class Member(Struct, frozen=True):
     """How a change of a member of a policy is made and told."""
 
     #: When it may change; None: never.
@@ -340,7 +340,7 @@ class WatchLimits(Struct, frozen=True, kw_only=True):
     ] = None
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """Limits on what is in flight."""
 
     #: Cores for a backend that shares a node, 0 for one with a queue.

@@ -7,14 +7,16 @@ A fault has two places: where the parser stopped, and where what it was reading 
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import Struct
 
 from seatrial.units import count
 
 _IN_QUOTES = "put the whole text in quotes"
 
 
-class _Stop(NamedTuple):
+class _Stop(Struct, frozen=True):
     """Where the parser stopped: line (from 0), column, the lines of the text; and the line where
     what it was reading began."""
 

@@ -14,7 +14,6 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -321,7 +320,7 @@ def gauge_spans(history: TrialHistory, gauge: str, now: int) -> list[LevelSpan]:
     return found
 
 
-class GaugeUse(NamedTuple):
+class GaugeUse(Struct, frozen=True):
     """For how long (ns) a gauge was inside its bounds, outside of them, and not read; its longest
     gap, and the least and the highest reading, None where there is none."""
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import chain, islice
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -368,7 +368,7 @@ def _environments(sides: BothSides) -> Iterator[Difference]:
 # In which inputs of tests the trials of two sides differ, by name and by content.
 
 
-class _Held(NamedTuple):
+class _Held(Struct, frozen=True):
     """An input of a trial's test: its path, and its hash when the trial was made ("": unknown)."""
 
     path: str

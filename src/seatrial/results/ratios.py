@@ -14,7 +14,6 @@ first way over that of the second.
 import math
 from collections.abc import Callable, Sequence
 from statistics import median
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -517,7 +516,7 @@ class SpeedDrop(Struct, frozen=True):
         return f"{said} ({within}){again}"
 
 
-class ConstantSeries(NamedTuple):
+class ConstantSeries(Struct, frozen=True):
     """The cells with their speed over that of the ``best`` x, whose interval is theirs; the x about
     it that are as good; the drops, by x."""
 

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -321,7 +321,7 @@ def words_of(one: EvidenceStatus) -> str:
     return words.get(one.state, one.state)
 
 
-class GivenDocument(NamedTuple):
+class GivenDocument(Struct, frozen=True):
     """A document: its path, relative to the plan's folder where it is below, its bytes and sum."""
 
     name: str

@@ -114,7 +114,7 @@ def _since_change(figures: list[Measured]) -> list[Measured]:
     return figures[max((c.settled for c in found if c.tier == "confirmed"), default=0) :]
 
 
-class _Pool(NamedTuple):
+class _Pool(Struct, frozen=True):
     """The figures of one metric, by time, over the cases that one reference is for; ``case`` is one
     of these."""
 
@@ -287,7 +287,7 @@ def expected(
 MAX_NAMED = 3
 
 
-class UnreferencedFigures(NamedTuple):
+class UnreferencedFigures(Struct, frozen=True):
     """How many figures there are (a metric of a case in a stage is one), and the names of those
     that have no reference."""
 

@@ -58,7 +58,7 @@ _PIECE = re.compile(r'([^=,"]+)=("[^"]*"|[^,"]*)(?:,|$)')
 _EXAMPLE = "write e.g. nightly, nightly:toolchain=gcc*, or @machine=frost,since=2026-05-01"
 
 
-class SideSelection(NamedTuple):
+class SideSelection(Struct, frozen=True):
     """A side as it was written: ``trial`` is "" for all; ``conditions`` by their keys."""
 
     text: str
@@ -207,7 +207,7 @@ def _members(store: Store, selection: SideSelection, trials: Sequence[TrialRow])
     )
 
 
-class _Labels(NamedTuple):
+class _Labels(Struct, frozen=True):
     """The conditions that are labels, and the tags of the trials that have them."""
 
     wanted: list[str]
@@ -361,7 +361,7 @@ class CasePair(NamedTuple):
     second: list[CaseRuns]
 
 
-class Paired(NamedTuple):
+class Paired(Struct, frozen=True):
     """The cases of two sides. ``across`` are the attributes that they were paired across."""
 
     across: list[str]
@@ -494,7 +494,7 @@ class _Described(Struct):
     machine: _Nodes
 
 
-class _Kinds(NamedTuple):
+class _Kinds(Struct, frozen=True):
     """The layouts of a machine's nodes by their names, and what they are in words."""
 
     of: "dict[str, NodeLayout]"

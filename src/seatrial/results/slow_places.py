@@ -127,7 +127,7 @@ def deviations(outcomes: Sequence[RunOutcome]) -> Iterator[tuple[RunOutcome, flo
 # ---- covariates ---------------------------------------------------------------------------
 
 
-class _Figure(NamedTuple):
+class _Figure(Struct, frozen=True):
     """The runs of a case that had the same nodes and covariates: the logarithm of their time beside
     the median of their case, and how many they are."""
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -127,7 +126,7 @@ def _ended_by(span: ClockSpan) -> str:
 # Count the verdicts and the waits in the queue of each test of a trial, and list open alerts.
 
 
-class Waits(NamedTuple):
+class Waits(Struct, frozen=True):
     """How long the runs that started had been queued, in seconds. ``high`` is the 95th percentile
     by the nearest rank, which is the longest where there are fewer than 20 runs."""
 

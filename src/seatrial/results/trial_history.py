@@ -129,7 +129,7 @@ class RunHistory(RunLife, kw_only=True):
         return start, max(start, min(ends, default=now))
 
 
-class PolicySpan(NamedTuple):
+class PolicySpan(Struct, frozen=True):
     """A policy of the trial, and from when (ns) it holds; 0: from its begin."""
 
     start: int
@@ -422,7 +422,7 @@ def action_of(event: events.Event, policy: Policy) -> OperatorAction | None:
 Span = tuple[int, int]
 
 
-class PlannedOutage(NamedTuple):
+class PlannedOutage(Struct, frozen=True):
     """A span of time in which nodes are planned to be out: ``names``, or all nodes if that is
     empty. ``size`` is their number. No two of them overlap."""
 

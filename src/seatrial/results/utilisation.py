@@ -19,6 +19,8 @@ from itertools import accumulate, groupby, pairwise
 from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.journal.trial import end_by
 from seatrial.results.trial_history import (
     NO_ENTRY,
@@ -110,7 +112,7 @@ def _value(level: LevelSpan) -> float:
     return level.value
 
 
-class Dip(NamedTuple):
+class Dip(Struct, frozen=True):
     """Consecutive levels below a bound: the start of the first, and their length, in ns."""
 
     start: int
@@ -402,7 +404,7 @@ class Bin(NamedTuple):
     use: Use
 
 
-class Timeline(NamedTuple):
+class Timeline(Struct, frozen=True):
     """The use of nodes over time, in pieces in which nothing changed.
 
     ``starts`` and ``ends`` are the times (ns) of the pieces; ``nodes`` are the nodes by use, a

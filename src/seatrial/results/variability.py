@@ -77,7 +77,7 @@ class VariabilityRow(NamedTuple):
         return remarks
 
 
-class Variability(NamedTuple):
+class Variability(Struct, frozen=True):
     """``rows``: the table. ``kinds``: the outliers of each kind of runs. What outliers share:
     ``spans`` of time (s since the epoch), and ``suspects`` among nodes and groups. ``places``:
     where nodes were in the network, as a cause of times."""
@@ -117,7 +117,7 @@ def variability(
     return Variability(rows, kinds, spans(timed), found, evidence, places)
 
 
-class _Metric(NamedTuple):
+class _Metric(Struct, frozen=True):
     name: str
     unit: str
     better: Direction

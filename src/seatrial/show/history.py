@@ -5,9 +5,10 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.judge.promises import COLUMN, share_cell, told
@@ -63,7 +64,7 @@ MAX_RATES = 50  # of a test, the latest
 REHEARSED = State("rehearsed", "rehearsed")
 
 
-class View(NamedTuple):
+class View(Struct, frozen=True):
     """Which part of an answer is shown, and what is known beside it."""
 
     first: int = 0

@@ -23,9 +23,9 @@ from datetime import datetime
 from functools import cached_property, reduce
 from itertools import zip_longest
 from string import ascii_uppercase
-from typing import NamedTuple
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.escaping import csv_cell, plain_line
@@ -310,7 +310,7 @@ def _fits(columns: Iterable[_TextColumn], room: int) -> bool:
     return _whole(column.widest for column in columns) <= room
 
 
-class _CaseName(NamedTuple):
+class _CaseName(Struct, frozen=True):
     """The parts of a case's name: ``nbody{n=8,ranks=2}@gcc``."""
 
     test: str

@@ -8,7 +8,8 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.execute.plan import policy
 from seatrial.execute.plan.check import ROUNDING, listed, too_large_sum
@@ -34,7 +35,7 @@ MAX_UNIONS = 1000  # of kinds of nodes, which are few
 _TOO_LARGE = r"needs \d+ (nodes?( with .*| in .*)?; there are|CPUs? of a node)"
 
 
-class ComponentInPhase(NamedTuple):
+class ComponentInPhase(Struct, frozen=True):
     """A component in a phase, with what its tests take of the machine."""
 
     component: Component

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
@@ -98,7 +98,7 @@ def _groups(beside: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return group
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """The phase and the name of a component, and the components that it runs beside."""
 
     phase: str

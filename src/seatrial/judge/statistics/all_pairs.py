@@ -12,7 +12,7 @@ figures of which lower ones are better (latency), give the reciprocals.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ from seatrial.lazy import Bools, Floats, Indices, np
 # thousand groups take seconds.
 
 
-class Blocks(NamedTuple):
+class Blocks(Struct, frozen=True):
     """Arrays of shape (groups, groups), indexed by the group of the rows and of the columns.
 
     ``median``, ``low``, ``high``: of the figures of a block, NaN if it has none. ``known``: how

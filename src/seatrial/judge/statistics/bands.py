@@ -290,7 +290,7 @@ ROUNDS = 10
 HUBER = 1.5  # robust deviations beyond which a residual is cut
 
 
-class CoreFigure(NamedTuple):
+class CoreFigure(Struct, frozen=True):
     """A figure above 0 between two CPUs of different nodes, whose smallest common level is
     named."""
 

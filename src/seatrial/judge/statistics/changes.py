@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 
@@ -159,7 +159,7 @@ def width(off: Floats) -> float:
     return max(deviation(off), float(np.partition(np.abs(off), place)[place]) / QUARTER)
 
 
-class StepEvidence(NamedTuple):
+class StepEvidence(Struct, frozen=True):
     """A possible change before index ``at``, and the levels ``before`` and ``after`` it.
 
     ``strength`` and ``order`` are normal deviates: of the difference, and of the order of figures.

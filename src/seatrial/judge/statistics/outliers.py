@@ -30,7 +30,7 @@ MIN_COMPLETE = 5
 STEPS = (1.0, 0.1, 0.01, 0.001)  # seconds to which times may be rounded
 
 
-class RunSample(NamedTuple):
+class RunSample(Struct, frozen=True):
     """One run of a test.
 
     ``seconds``: elapsed. ``cause``: why it failed, or "". ``limit``: its walltime in seconds. None
@@ -518,7 +518,7 @@ def _alike(run: Ints, member: Ints, runs: int, members: int) -> Ints:
 # ---- the model ----------------------------------------------------------------------------
 
 
-class _Fit(NamedTuple):
+class _Fit(Struct, frozen=True):
     """A fitted model: the hazard of a run is ``base`` times its shape, plus ``harm`` per accused.
 
     ``likelihood``: the logarithm of the likelihood of all runs.

@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.judge.statistics import two_samples
@@ -221,7 +222,7 @@ def _lower(values: Floats, noise: BlockNoise, alpha: float) -> float:
 _LEAST_SHARED = 3  # settings that two allocations have in common
 
 
-class Contrast(NamedTuple):
+class Contrast(Struct, frozen=True):
     """The mean difference of the logarithms of two settings, with its interval."""
 
     centre: float
@@ -229,7 +230,7 @@ class Contrast(NamedTuple):
     high: float
 
 
-class AllocationNoise(NamedTuple):
+class AllocationNoise(Struct, frozen=True):
     """What chance does to a setting: the robust standard deviation of a run (``scale``), its
     variance as it counts in a mean (``of_run``), that of an allocation (``of_allocation``), and the
     degrees of freedom of both."""
@@ -380,7 +381,7 @@ def _least_n(row: Row) -> int:
 # worse. Of two samples the answer is that of the rule.
 
 
-class BestOfSeveral(NamedTuple):
+class BestOfSeveral(Struct, frozen=True):
     """The sample with the best median, by its name, and what the others are beside it: ``beside``,
     by their names, is the ratio of each to the best, and its verdict."""
 

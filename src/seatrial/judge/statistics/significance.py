@@ -20,7 +20,8 @@ from collections.abc import Collection, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.lazy import Bools, Floats, Ints, np
 
@@ -175,7 +176,7 @@ def clean_runs_needed(failed: int, runs: int) -> int:
 # ---- means and spreads --------------------------------------------------------------------
 
 
-class _SampleMoments(NamedTuple):
+class _SampleMoments(Struct, frozen=True):
     """The means, variances of a figure and sizes of samples, arrays of one shape or numbers."""
 
     mean: Floats

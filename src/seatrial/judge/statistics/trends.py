@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.judge.statistics.significance import ranks
 from seatrial.lazy import Floats, Ints, np
 
@@ -74,7 +76,7 @@ AT_ONCE = 100  # deals
 SEED = 20260101
 
 
-class CorrelationSample(NamedTuple):
+class CorrelationSample(Struct, frozen=True):
     """Figures, shape (n,), the number of the stratum of each, and covariates, shape (k, n)."""
 
     strata: Sequence[int]
@@ -82,7 +84,7 @@ class CorrelationSample(NamedTuple):
     figures: Sequence[float]
 
 
-class Correlation(NamedTuple):
+class Correlation(Struct, frozen=True):
     """A covariate and the figures of a sample: the ``deviate`` is below 0 where figures fall as it
     rises; ``p`` is two-sided and corrected."""
 
@@ -184,7 +186,7 @@ _FREEDOM = 4.0  # of Student's t
 _REWEIGHTED = 2
 
 
-class SettingPrediction(NamedTuple):
+class SettingPrediction(Struct, frozen=True):
     """By setting: the expected logarithm, its standard deviation, and the same by the figures of
     the other settings alone."""
 
@@ -336,7 +338,7 @@ class _Shape(NamedTuple):
     noise: float
 
 
-class SurfaceFit(NamedTuple):
+class SurfaceFit(Struct, frozen=True):
     """What is known of each setting: the expected logarithm of its figure and the standard
     deviation of that; ``noise``, the standard deviation of one figure. ``prior`` has the
     covariances of all settings with the runs, shape (settings, runs), ``inverse`` the inverse of

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.escaping import shell_word
 from seatrial.execute.environment import exports, write_script
 from seatrial.execute.script import JobLines
@@ -148,7 +150,7 @@ class _Operation(NamedTuple):
     code: int | None
 
 
-class _Load(NamedTuple):
+class _Load(Struct, frozen=True):
     """What a task of the load says: us."""
 
     longest: int
@@ -156,7 +158,7 @@ class _Load(NamedTuple):
     lost: int
 
 
-class _Stop(NamedTuple):
+class _Stop(Struct, frozen=True):
     """A time without a good operation: us. ``over`` is False where no good one came."""
 
     begin: int
@@ -168,7 +170,7 @@ class _Stop(NamedTuple):
         return (self.end - self.begin) * _US
 
 
-class _Log(NamedTuple):
+class _Log(Struct, frozen=True):
     """A log: its operations by probe, act and undo, and what the load says; ``tasks`` those of the
     run; ``every``, ``slow`` and ``act_limit`` as the test has them (us); ``last``: the time of its
     last line, and ``reason`` that of its end, "" where it has none."""

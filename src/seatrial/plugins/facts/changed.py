@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import SeatrialError, UsageError
@@ -48,7 +48,7 @@ from seatrial.units import listed
 #     collected(store, "frost")[0].table()     # what the newest trial found
 
 
-class Collection(NamedTuple):
+class Collection(Struct, frozen=True):
     """A trial that collected facts: its tag, its machine, when it was made (ns), and its runs."""
 
     trial: str
@@ -142,7 +142,7 @@ def in_force(collections: Sequence[Collection], time: int) -> Collection | None:
     return next((one for one in collections if one.time <= time), None)
 
 
-class Spell(NamedTuple):
+class Spell(Struct, frozen=True):
     """A value that a fact had on some nodes from one trial on."""
 
     trial: str
@@ -178,7 +178,7 @@ MAX_DIGESTS = 4
 MAX_STATES = 16  # of a machine that are looked into for a digest
 
 
-class _RunDigest(NamedTuple):
+class _RunDigest(Struct, frozen=True):
     """The nodes of a run, folded; the digest of their facts ("": none); when the run was made."""
 
     nodes: str

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from seatrial.errors import UsageError
 from seatrial.lazy import np
 from seatrial.plugins.facts.node_facts import MISSING, READINGS, FactTable
@@ -73,7 +75,7 @@ def _with_unit(value: str) -> tuple[float | None, str]:
 USUAL = DriftLimits()
 
 
-class FactDifference(NamedTuple):
+class FactDifference(Struct, frozen=True):
     """A fact that is not the same on all nodes of a kind. ``usual`` is the value of more than half
     of the nodes (None: they miss it), and ``others`` the nodes with other values. Without such a
     value ``agreed`` is False, ``others`` has all nodes, and nobody is accused."""
@@ -120,7 +122,7 @@ def _difference(part: FactTable, kind: str, key: str, limits: DriftLimits) -> Fa
     return FactDifference(key, kind, usual, len(part.nodes), others)
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """A fact that is another one than before on some nodes."""
 
     key: str
@@ -145,7 +147,7 @@ def between(before: FactTable, after: FactTable, limits: DriftLimits = USUAL) ->
     return changes
 
 
-class MachineContrast(NamedTuple):
+class MachineContrast(Struct, frozen=True):
     """A fact whose values on two machines differ: each value with its nodes."""
 
     key: str

@@ -81,7 +81,7 @@ class RuleJudgement(NamedTuple):
         )
 
 
-class PlannedFacts(NamedTuple):
+class PlannedFacts(Struct, frozen=True):
     """Facts (patterns) that a plan judges on its nodes: nodes of a role may differ there."""
 
     patterns: Sequence[str] = ()

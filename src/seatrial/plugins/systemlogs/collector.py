@@ -14,7 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from seatrial.execute.beside_loop import Shell, run_in_thread
 from seatrial.execute.directory import JobEvents
@@ -60,7 +61,7 @@ MOST_FAULTS = 20  # of a source and a run
 _ID_BYTES = 6
 
 
-class RunRead(NamedTuple):
+class RunRead(Struct, frozen=True):
     """A run whose logs are read: its nodes, its start and end (s since 1970)."""
 
     run_id: str
@@ -76,7 +77,7 @@ class RunRead(NamedTuple):
         return Window(since, until, frozenset(self.nodes))
 
 
-class _Read(NamedTuple):
+class _Read(Struct, frozen=True):
     """What a source has for a run, and the texts of its lines by their masked text."""
 
     window: Window

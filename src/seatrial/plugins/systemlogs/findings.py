@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,7 +31,7 @@ HOUR_S = 3600
 MAX_RULES = 3  # of a node, in a sentence
 
 
-class ReadRun(NamedTuple):
+class ReadRun(Struct, frozen=True):
     """A run whose logs were read."""
 
     row: int

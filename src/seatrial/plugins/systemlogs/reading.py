@@ -114,7 +114,7 @@ class RuleSet:
         return found
 
 
-class LineSeen(NamedTuple):
+class LineSeen(Struct, frozen=True):
     """A line in a window; ``rule`` is "" if it matches none."""
 
     second: int

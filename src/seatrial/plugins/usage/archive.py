@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -399,7 +399,7 @@ def _identity(about: Segment) -> tuple[object, ...]:
     return about.source, about.cluster, about.since, about.until, about.anonymous, about.replaces
 
 
-class _Body(NamedTuple):
+class _Body(Struct, frozen=True):
     """What was written behind a header; the first and the last time of its jobs."""
 
     jobs: int

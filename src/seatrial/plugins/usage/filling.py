@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -61,7 +61,7 @@ _StoredJob = defstruct("_StoredJob", JOBS.names)  # a row of JOBS: words are ids
 _Key = tuple[str, str]  # of a segment: its machine and its name
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """What the store knows of a segment."""
 
     replaces: str

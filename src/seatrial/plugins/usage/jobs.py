@@ -291,7 +291,7 @@ JOBS_AT_ONCE = 50_000
 """How many jobs are read at once: as Python's numbers they take ten times the memory of arrays."""
 
 
-class _Part(NamedTuple):
+class _Part(Struct, frozen=True):
     """Some jobs of one machine: columns of numbers, and of texts."""
 
     machine: str

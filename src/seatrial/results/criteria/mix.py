@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence, Set
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -226,7 +226,7 @@ _NO_TEST: Numbers = {"tests": 0, "at fault": 0}
 LONGEST_CAUSE = 200  # characters of a log's last line
 
 
-class _TestOutcome(NamedTuple):
+class _TestOutcome(Struct, frozen=True):
     """A test with a toolchain: its runs with a right answer, and what is wrong with it ("" if it
     has such a run and was not stopped)."""
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 from statistics import fmean, median
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial import units
@@ -275,7 +276,7 @@ CONFIDENCE = 0.95
 Units = list[list[float]]  # values in sorted lists, each of which is drawn as a whole
 
 
-class _SlowdownPair(NamedTuple):
+class _SlowdownPair(Struct, frozen=True):
     """The figures of one case: alone, and in each wave at full machine. None of them is empty."""
 
     alone: list[float]
@@ -505,7 +506,7 @@ class _ExpectedFigure(NamedTuple):
     few: bool = False
 
 
-class _CountedRuns(NamedTuple):
+class _CountedRuns(Struct, frozen=True):
     """The runs of a test that count, by what became of them: within what is expected, or why not;
     ``few`` are cases with too few figures for a median, ``none`` those without a run that
     counts."""

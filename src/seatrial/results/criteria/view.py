@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,7 +40,7 @@ _OF_NODES = (*named(machine=True), "mix")
 _IS = {"ended": "has", "paused": "is"}
 
 
-class NodeCases(NamedTuple):
+class NodeCases(Struct, frozen=True):
     """Cases that differ only in their node, with their runs of one ``stage`` ("": of any);
     ``case`` is the first of them, ``cases`` are the positions of all."""
 

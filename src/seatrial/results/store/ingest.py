@@ -13,7 +13,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -50,7 +50,7 @@ _Seen = tuple[int, ...]  # of a file by ``stat``: inode, size, time of the last 
 _NO_FILE: _Seen = (0, 0, 0)
 
 
-class Synced(NamedTuple):
+class Synced(Struct, frozen=True):
     """How many trials had something new, and how many new events."""
 
     trials: int
@@ -116,7 +116,7 @@ def _sync_plugins(store: Store, trials: Path) -> None:
             store.notices += load(about.missing)(store, trials)
 
 
-class _Known(NamedTuple):
+class _Known(Struct, frozen=True):
     """What the store knows of the trials at a path: when one was created, and the states of the
     journals that were read."""
 

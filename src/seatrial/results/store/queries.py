@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -486,7 +486,7 @@ MAX_NAMED = 5
 COPIED = "a store that was copied with its trials knows both; `seatrial store rebuild`"
 
 
-class Condition(NamedTuple):
+class Condition(Struct, frozen=True):
     """A condition in SQL, "" for none, and its parameters."""
 
     sql: str = ""

@@ -233,7 +233,7 @@ class ElapsedPoints(NamedTuple):
     elapsed: list[float | None]
 
 
-class ElapsedSeries(NamedTuple):
+class ElapsedSeries(Struct, frozen=True):
     """The points of each test. ``odd`` has the verdict's code of each run that did not pass;
     ``never`` counts runs that are over and never started. Recalled runs are in neither."""
 

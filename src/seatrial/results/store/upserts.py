@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from seatrial.hooks import StoreTable, load, provided
@@ -309,7 +310,7 @@ _FURTHER: dict[type[events.Event], _Further] = {
 }
 
 
-class _Storing(NamedTuple):
+class _Storing(Struct, frozen=True):
     """How the events of a class are stored."""
 
     #: reads the members that their rows have as value, detail and text, None for none

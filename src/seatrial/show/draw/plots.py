@@ -37,6 +37,7 @@ from statistics import quantiles
 from typing import Final, Literal, NamedTuple
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from seatrial.show.draw import svg
 from seatrial.units import count
@@ -51,7 +52,7 @@ MAX_SHAPED_DOTS = 2000  # so has a series of so many marks of another shape
 _ROWS = 2  # rows of labels above the data
 
 
-class ChartSeries(NamedTuple):
+class ChartSeries(Struct, frozen=True):
     """Points (x, y) in the order of x; y None makes a gap in a line.
 
     ``style``: "both" is a line with dots. ``colour``: a number from 1, or ``good``, ``bad``,
@@ -84,7 +85,7 @@ class ShadedSpan(NamedTuple):
     text: str = ""
 
 
-class ReferenceLine(NamedTuple):
+class ReferenceLine(Struct, frozen=True):
     """A line at y, such as a reference or a bound."""
 
     y: float
@@ -353,7 +354,7 @@ MAX_BARS: int = 60  # a note says how many more there are
 _ROW, _THICK = 20, 13
 
 
-class Bar(NamedTuple):
+class Bar(Struct, frozen=True):
     """A bar: its name, the value of each part, and its label."""
 
     name: str
@@ -427,7 +428,7 @@ MAX_BEYOND_WHISKERS: int = 300  # marks of a group beyond its whiskers
 _BOX_ROW, _BOX_THICK = 24, 12
 
 
-class BoxGroup(NamedTuple):
+class BoxGroup(Struct, frozen=True):
     """A group's name and its values. ``of``: how many these stand for, if they are quantiles of
     more."""
 

@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import Final, Literal, NamedTuple, TypeGuard
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from seatrial.escaping import plain_line
 from seatrial.units import show_unit
@@ -461,7 +462,7 @@ def _months(low: float, high: float, step: int) -> list[tuple[float, str]]:
 _SAMPLE = 22  # width of the sample in a legend's entry
 
 
-class Box(NamedTuple):
+class Box(Struct, frozen=True):
     """The rectangle of the data, in units of the picture."""
 
     left: float
@@ -470,7 +471,7 @@ class Box(NamedTuple):
     bottom: float
 
 
-class LegendEntry(NamedTuple):
+class LegendEntry(Struct, frozen=True):
     """An entry of a legend: the name and the look of a series.
 
     ``look``: "line", "dots", "both", "dense" or "area". ``form``: the number of its shape or

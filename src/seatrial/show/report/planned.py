@@ -6,8 +6,9 @@ found.trials, found.others, found.remarks
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import InvalidFiles, TrialError, UsageError
@@ -37,7 +38,7 @@ from seatrial.units import show_unit
 TrialOfPart = tuple[PreparedComponent, PlanTrial | None]
 
 
-class Planned(NamedTuple):
+class Planned(Struct, frozen=True):
     """The trials of a plan, in its order.
 
     ``others``: components without a trial. ``remarks``: sentences to read first. ``skipped``: what

@@ -487,7 +487,7 @@ class FileFound(NamedTuple):
     reason: str = ""
 
 
-class Verified(NamedTuple):
+class Verified(Struct, frozen=True):
     """The result of a verification."""
 
     report: Path
