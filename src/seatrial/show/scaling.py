@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def scaling_page(
-    tables: Sequence[ScalingTable] | Sequence[CurveTable],
+    tables: Sequence[ScalingTable | CurveTable],
     query: ScalingQuery,
     without: Sequence[str] = (),
     given: Sequence[GivenEntry] = (),

@@ -327,7 +327,7 @@ def sweep_page(found: Tuned) -> Page:
     )
 
 
-# ---- a metric ------------------------------------------------------------------------------------
+# ---- a metric of a sweep -------------------------------------------------------------------------
 
 
 def _swept(found: Tuned, swept: Swept, one: SweptBest) -> Section:
@@ -372,7 +372,7 @@ def _state(one: SweptBest, point: SweptPoint) -> State:
     return State("plateau") if point.number in one.plateau else State("", "quiet")
 
 
-# ---- the surface ---------------------------------------------------------------------------------
+# ---- the surface of a sweep ----------------------------------------------------------------------
 
 _Cells = list[list[float | None]]
 _Marks = dict[tuple[int, int], str]
@@ -445,7 +445,7 @@ def _drawn(
     return surface_map(cells, sides, title=title, marks=marks, width=width)
 
 
-# ---- what ran ------------------------------------------------------------------------------------
+# ---- what ran in a sweep -------------------------------------------------------------------------
 
 
 def _what_ran(found: Tuned, swept: Swept) -> Iterator[Part]:

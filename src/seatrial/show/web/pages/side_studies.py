@@ -67,6 +67,10 @@ from seatrial.show.web.study_view import (
     version_of,
 )
 
+T = TypeVar("T")
+
+TABLES = 8  # on a page
+
 # ---- compare -------------------------------------------------------------------------------------
 
 COMPARE_ASKS = "Name two sides: two trials, two toolchains of one, two spans of time."
@@ -209,11 +213,6 @@ def _compare_judged(state: ServerState, question: _CompareQuestion) -> _CompareA
     )
 
 
-TABLES = 8  # on a page
-
-T = TypeVar("T")
-
-
 # ---- scaling -------------------------------------------------------------------------------------
 
 SCALING_ASKS = "Name a trial whose cases differ in their threads, tasks, nodes or a parameter."
@@ -270,8 +269,7 @@ def scaling(state: ServerState, query: PageQuery) -> StudyView:
 
 def _scaling_page(found: _ScalingAnswer, first: int) -> Page:
     """Return the answer, from a table on, with links to what else can grow."""
-    shown = found.tables[first : first + TABLES] or found.tables[:TABLES]
-    page = scaling_page(shown, found.query, found.without, found.given)
+    page = scaling_page(_of_page(found.tables, first), found.query, found.without, found.given)
     if len(found.xs) < 2:
         return page
     names = [name if name == found.query.x else Link(name, query={"x": name}) for name in found.xs]
@@ -371,10 +369,9 @@ def ratio(state: ServerState, query: PageQuery) -> StudyView:
     if found is None:
         return view
     tables = found.tables
-    shown = tables[view.first : view.first + TABLES] or tables[:TABLES]
     return replace(
         view.suggesting(of=found.ofs, x=found.xs).choosing(of=found.of, x=found.x),
-        answer=ratio_page(shown, tables, found.without),
+        answer=ratio_page(_of_page(tables, view.first), tables, found.without),
         found=len(tables),
     )
 
@@ -450,7 +447,7 @@ def best(state: ServerState, query: PageQuery) -> StudyView:
     names, tables = found
     return replace(
         view.suggesting(over=names, best_of=names, x=names),
-        answer=best_page(tables[view.first : view.first + TABLES] or tables[:TABLES]),
+        answer=best_page(_of_page(tables, view.first)),
         found=len(tables),
     )
 
@@ -534,6 +531,11 @@ def cases_view(
         reason=in_words_of_form(study.reason, view.fields),
         rehearsed=made_up,
     ), value
+
+
+def _of_page(tables: Sequence[T], first: int) -> Sequence[T]:
+    """Return the tables of a page from the ``first`` on, or of the first page if there are none."""
+    return tables[first : first + TABLES] or tables[:TABLES]
 
 
 def fields_of_cases(state: ServerState, fields: Sequence[Field]) -> list[Field]:
