@@ -9,9 +9,9 @@ from time import process_time
 
 from bench.measuring import Row
 from seatrial.judge.statistics import two_samples
+from seatrial.results.case_figures import CaseRuns
 from seatrial.results.compare import compare_sides
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import CaseRuns
 
 KIND = ("create", "ops/s", "higher")
 TRIED, RUNS, NOISE, PAIRS = 20, 12, 0.03, 400

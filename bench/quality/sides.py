@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from seatrial.results.case_figures import CaseRuns
 from seatrial.results.compare import compare_sides
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import CaseRuns
 
 Array = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Array]

@@ -145,7 +145,7 @@ class FactSource(Struct, frozen=True):
     #: on the nodes when their levels did.
     changes: str
     #: ``module:function``, called with the Store, the name of a machine and RunOutcomes of it. It
-    #: returns `seatrial.results.fact_sources.SlowFacts`: facts of nodes with slow runs; None if
+    #: returns `seatrial.results.variability.SlowFacts`: facts of nodes with slow runs; None if
     #: it knows none.
     slow: str
     #: ``module:function``, called like ``slow``. It returns a sentence about each node of which it
@@ -277,7 +277,7 @@ class ResourceKind(Struct, frozen=True):
 
     #: The name, which is also the unit.
     name: str
-    #: ``module:function``, called with a `seatrial.results.store.by_case.CaseRuns`. It returns how
+    #: ``module:function``, called with a `seatrial.results.case_figures.CaseRuns`. It returns how
     #: much of it a run takes in an hour, 0 where that is not known; or raises UsageError, which
     #: says what is missing.
     rate: str

@@ -14,15 +14,14 @@ from msgspec.structs import replace
 
 from seatrial.decide.conductor import Launch
 from seatrial.decide.in_flight import ResourceRequest, RunInFlight
-from seatrial.execute import hangs as hang_detection
 from seatrial.execute import run_collector
+from seatrial.execute import runs as hang_detection
 from seatrial.execute.backends import JobEnd
 from seatrial.execute.background import Tasks
 from seatrial.execute.directory import JobEvents, job_events
 from seatrial.execute.driver import Driver
-from seatrial.execute.hangs import HangDetector, OutputState
 from seatrial.execute.run_collector import Collected
-from seatrial.execute.runs import PlacementTarget
+from seatrial.execute.runs import HangDetector, OutputState, PlacementTarget
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
 from seatrial.journal.run_life import RunState
 from seatrial.model.codes import LOST

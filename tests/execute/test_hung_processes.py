@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute import hangs
-from seatrial.execute.hangs import MAX_WAITS_BYTES, nodes_in_order, waits_in, write_waits
+from seatrial.execute import runs
+from seatrial.execute.runs import MAX_WAITS_BYTES, nodes_in_order, waits_in, write_waits
 from seatrial.model.parameters import HUNG_FILE
 from tests.waiting import until
 
@@ -71,7 +71,7 @@ def test_processes_are_found_by_the_run_and_its_shells_by_their_directory(
     tmp_path: Path, name: str
 ) -> None:
     script = tmp_path / "hung.sh"
-    script.write_text(hangs.hung_script())
+    script.write_text(runs.hung_script())
     (tmp_path / name).write_text(
         "SEATRIAL_RUN=r1 sleep 986.25 &\nSEATRIAL_RUN=r10 sleep 986.5 &\nwait"
     )

@@ -18,8 +18,7 @@ from seatrial.errors import UsageError
 from seatrial.judge.statistics.two_samples import Verdict
 from seatrial.model import codes
 from seatrial.results.best import BestTable, Setting, SizeRange, size_ranges
-from seatrial.results.curves import CurveTable, band_of, curves
-from seatrial.results.scaling import ScalingQuery
+from seatrial.results.scaling import CurveTable, ScalingQuery, band_of, curves
 from seatrial.results.selection import gather, parse_side
 from seatrial.results.sizes import Cell, meeting, pairs_of
 from seatrial.results.store.ingest import synced

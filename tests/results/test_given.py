@@ -20,9 +20,9 @@ from seatrial.execute.figures_file import read_figures
 from seatrial.judge.statistics import two_samples
 from seatrial.model.codes import TIMEOUT
 from seatrial.results.best import BestQuery, BestTable, Setting, best_settings
+from seatrial.results.case_figures import CaseRuns
 from seatrial.results.compare import ComparisonRow, compare_sides
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import CaseRuns
 from seatrial.units import day_of
 from tests.cli.test_query_common import ask
 from tests.results.figures import Kind, Measuring, steady

@@ -24,7 +24,7 @@ from seatrial.model.test import (
 )
 from seatrial.plugins.gridengine import GridEngine
 from seatrial.plugins.pbs import Pbs
-from seatrial.results.job_lines import job_lines
+from seatrial.results.tuned import job_lines
 from tests.execute.helpers import a_case
 from tests.programs import Workplace
 from tests.slurm.cluster import SlurmCluster

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.results.case_figures import CaseRuns, excluded_of, figures_of
 from seatrial.results.selection import Side, pair
-from seatrial.results.store.by_case import CaseRuns, excluded_of, figures_of
 
 RATE = ("rate", "MB/s", "higher")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.results.case_figures import ELAPSED, CaseRuns, Kind
 from seatrial.results.matrix import (
     MatrixCell,
     MatrixQuery,
@@ -15,7 +16,6 @@ from seatrial.results.matrix import (
     result_matrix,
 )
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind
 
 TRIAD: Kind = ("triad", "MB/s", "higher")
 COPY: Kind = ("copy", "MB/s", "higher")

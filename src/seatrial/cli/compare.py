@@ -10,7 +10,7 @@ from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.results import provenance
 from seatrial.results.compare import Comparison, Difference, compare_sides
-from seatrial.results.fact_sources import node_differences
+from seatrial.results.provenance import node_differences
 from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import ladders
 from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of, words_of

@@ -10,9 +10,14 @@ from seatrial.cli.query_common import opened, print_or_draw, print_page, tell, t
 from seatrial.errors import UsageError
 from seatrial.model.test import Stage
 from seatrial.results import history as success_rate
-from seatrial.results.fact_sources import with_node_changes
 from seatrial.results.given import GivenEntry
-from seatrial.results.history import beside_given, doubts, histories, number_given
+from seatrial.results.history import (
+    beside_given,
+    doubts,
+    histories,
+    number_given,
+    with_node_changes,
+)
 from seatrial.results.metric_records import metric_records
 from seatrial.results.store import queries
 from seatrial.results.store.tables import Filters

@@ -16,8 +16,7 @@ from seatrial.model.machine_topology import known_topology
 from seatrial.results.bands import PairLine, bands_of, lines_of_file, lines_of_trial
 from seatrial.results.store import queries, series
 from seatrial.results.store.tables import Filters
-from seatrial.results.suspects import explanations
-from seatrial.results.variability import variability
+from seatrial.results.variability import explanations, variability
 from seatrial.show.bands import bands_page
 from seatrial.show.variability import suspects_page, variability_page
 

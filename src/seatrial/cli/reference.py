@@ -19,8 +19,7 @@ from seatrial.judge.learning import accept
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import show
 from seatrial.model.test import Stage
-from seatrial.results import file_sums
-from seatrial.results.references import learn_from
+from seatrial.results.references import DIGITS, learn_from, learn_sums
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
@@ -46,7 +45,7 @@ def reference_accept(
         query_common.tell_damage(store, rows)
         _require_whole(rows, damaged)
         learning = learn_from(store, rows, metric, since, two_sided, force, stage)
-        sums, without_sum = ([], []) if metric else file_sums.learn_sums(rows)
+        sums, without_sum = ([], []) if metric else learn_sums(rows)
         found = [*learning.references, *sums]
         no_figure = "" if found else _no_figure(store, rows, metric, stage)
     path = _file_of(trial_folder.TrialFolder(Path(rows[0].path)))
@@ -171,7 +170,7 @@ def _table(references: Sequence[written.Reference]) -> TextTable:
         where = ",".join(f"{name}={show(value)}" for name, value in one.where.items())
         about = (one.test, where, one.toolchain)
         if one.file:
-            found.add(*about, one.file, one.sha256[: file_sums.DIGITS], "identical", "")
+            found.add(*about, one.file, one.sha256[:DIGITS], "identical", "")
             continue
         expected = "" if one.value is None else show_figure(one.value, one.unit)
         allowed = " ".join(_bounds(one)) or "5 % worse"

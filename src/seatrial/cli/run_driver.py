@@ -61,8 +61,13 @@ from seatrial.model.codes import (
 from seatrial.model.figures import ELAPSED
 from seatrial.model.node_set import fold
 from seatrial.model.test import Case
-from seatrial.results.promises import promises_in
-from seatrial.results.references import expected, references_for, unreferenced, with_elapsed
+from seatrial.results.references import (
+    expected,
+    promises_in,
+    references_for,
+    unreferenced,
+    with_elapsed,
+)
 from seatrial.results.store import queries
 from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store

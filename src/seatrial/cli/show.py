@@ -24,8 +24,7 @@ from seatrial.judge.references import References
 from seatrial.model.codes import BUILD_FAILED
 from seatrial.model.identifiers import show
 from seatrial.results import one_run
-from seatrial.results.promises import promises_in
-from seatrial.results.references import expected, references_for, with_elapsed
+from seatrial.results.references import expected, promises_in, references_for, with_elapsed
 from seatrial.results.store import export, queries
 from seatrial.results.store.export import to_json
 from seatrial.results.store.tables import CaseRow, EventRow, MetricRow, RunRow, TrialRow

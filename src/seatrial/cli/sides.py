@@ -13,11 +13,10 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.node_set import unfold
 from seatrial.results import ratios
 from seatrial.results.best import BestQuery, best_settings, over_sizes
-from seatrial.results.curves import over_x
 from seatrial.results.given import measured_sides
 from seatrial.results.matrix import MatrixQuery, ResultMatrix, reasons_of, result_matrix
 from seatrial.results.ratios import per_resource
-from seatrial.results.scaling import ScalingQuery, without_metric
+from seatrial.results.scaling import ScalingQuery, over_x, without_metric
 from seatrial.results.scores import ScoreFile, load_score, over_phases, score_change, score_of
 from seatrial.results.selection import Side, gather, parse_side, trials_of, words_of
 from seatrial.show.best import best_page

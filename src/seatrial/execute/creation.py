@@ -27,7 +27,6 @@ from seatrial.execute.directory import prepare, working_directory
 from seatrial.execute.directory import remove as remove_directory
 from seatrial.execute.environment import write_script
 from seatrial.execute.geometry import prepare as prepare_order
-from seatrial.execute.hangs import hung_script
 from seatrial.execute.kept_files import FILE_USE_SCRIPT, file_use_script
 from seatrial.execute.launchers import prepare as prepare_gpus
 from seatrial.execute.launchers import shared_host_files, write_host_files
@@ -35,7 +34,7 @@ from seatrial.execute.plan.component import part_of
 from seatrial.execute.plan.policy import sampled_of
 from seatrial.execute.prepare import Prepared
 from seatrial.execute.requests import remedy
-from seatrial.execute.runs import Placement, PlacementTarget, RunUnderWay, copy_of
+from seatrial.execute.runs import Placement, PlacementTarget, RunUnderWay, copy_of, hung_script
 from seatrial.execute.script import ScriptWriter
 from seatrial.execute.toolchains import FACTS_SCRIPT, facts_script
 from seatrial.execute.trial_folder import Record, TrialFolder

@@ -37,14 +37,12 @@ from seatrial.execute.backends import (
     Trouble,
     Unfollowed,
 )
-from seatrial.execute.background import News, Tasks
+from seatrial.execute.background import GaugeWatch, JobStats, News, Tasks
 from seatrial.execute.batch.batch import BatchBackend, client_of
 from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.building import Building
 from seatrial.execute.creation import Staging, write_scripts
 from seatrial.execute.environment import inherited
-from seatrial.execute.hangs import HangDetector
-from seatrial.execute.job_stats import GaugeWatch, JobStats
 from seatrial.execute.jobs import CleanUp, Jobs, watch_followed
 from seatrial.execute.ledger import Ledger, Observer
 from seatrial.execute.local import LocalBackend
@@ -59,6 +57,7 @@ from seatrial.execute.requests import (
     remedy,
 )
 from seatrial.execute.run_collector import RunCollector
+from seatrial.execute.runs import HangDetector
 from seatrial.execute.trial_folder import Record, TrialFolder, require_own
 from seatrial.execute.trial_paths import require_plain
 from seatrial.hooks import load, provided

@@ -26,7 +26,6 @@ from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.building import Building
 from seatrial.execute.creation import Staging
 from seatrial.execute.directory import NO_EVENTS, JobEvents, job_events
-from seatrial.execute.hangs import COLLECT_SECONDS, write_waits
 from seatrial.execute.kept_files import (
     OF_NOTHING,
     RemovalRule,
@@ -37,7 +36,7 @@ from seatrial.execute.kept_files import (
 )
 from seatrial.execute.ledger import Ledger
 from seatrial.execute.run_collector import Collected, RunCollector, cancellation
-from seatrial.execute.runs import RunUnderWay
+from seatrial.execute.runs import COLLECT_SECONDS, RunUnderWay, write_waits
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.journal import events

@@ -191,7 +191,7 @@ def _keep_tail(folder: int, name: str, limit: int) -> None:
 #
 # ``file_use.sh`` runs on each node of the run beside the script of the test: it reads /proc, and
 # the number of locks of the node's Lustre client. What file servers counted for the job, the
-# driver asks after its end (``execute/job_stats.py``).
+# driver asks after its end (``execute/background.py``).
 
 
 FILE_USE_SCRIPT = "file_use.sh"

@@ -45,7 +45,7 @@ from seatrial.execute.beside_loop import Shell
 from seatrial.execute.detect import VISIBLE, shown_gpus
 from seatrial.execute.directory import holds_output, job_events, set_aside
 from seatrial.execute.environment import write_script
-from seatrial.execute.hangs import COLLECT_SECONDS, MAX_WAITS_BYTES
+from seatrial.execute.runs import COLLECT_SECONDS, MAX_WAITS_BYTES
 from seatrial.files import is_of_host, make_folder, remove_file
 from seatrial.model.codes import CANCELLED, LOST, TIMEOUT
 from seatrial.units import count

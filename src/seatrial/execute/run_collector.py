@@ -15,13 +15,12 @@ from seatrial.decide.state import ConductorState
 from seatrial.execute import environment as environment_capture
 from seatrial.execute import wrappers
 from seatrial.execute.backends import JobEnd
+from seatrial.execute.background import JobStats
 from seatrial.execute.beside_loop import run_in_thread
 from seatrial.execute.directory import JobEvents, cut_file, job_events
 from seatrial.execute.environment import NO_MODULE
-from seatrial.execute.hangs import waits_in
-from seatrial.execute.job_stats import JobStats
 from seatrial.execute.kept_files import checksums, sizes_of
-from seatrial.execute.runs import RunUnderWay
+from seatrial.execute.runs import RunUnderWay, waits_in
 from seatrial.execute.script import (
     BROKEN,
     CLAIMED,

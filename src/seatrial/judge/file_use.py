@@ -7,7 +7,7 @@
 
 ``open_files.txt`` has what the nodes of a run saw of its processes (``execute/file_use.sh``);
 ``job_stats.txt`` what file servers counted for its job, which the driver writes
-(``execute/job_stats.py``).
+(``execute/background.py``).
 """
 
 import re

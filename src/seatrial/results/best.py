@@ -35,11 +35,16 @@ from seatrial.judge.statistics.sequential import select_best
 from seatrial.judge.statistics.significance import CONFIDENCE
 from seatrial.judge.statistics.spread import best_of
 from seatrial.model.figures import Labelled
+from seatrial.results import case_figures
 from seatrial.results import given as given_figures
-from seatrial.results.given import GivenEntry
-from seatrial.results.panels import (
+from seatrial.results.case_figures import (
     APART,
+    CORES,
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
     CasesTable,
+    Kind,
     along,
     by_test,
     following,
@@ -53,8 +58,9 @@ from seatrial.results.panels import (
     varying,
     with_left_out,
 )
-from seatrial.results.promises import promised_of
+from seatrial.results.given import GivenEntry
 from seatrial.results.ratios import PLATEAU, SpeedDrop, are_constant, drops_of
+from seatrial.results.references import promised_of
 from seatrial.results.selection import Side, cases_of
 from seatrial.results.sizes import (
     BYTES,
@@ -68,8 +74,6 @@ from seatrial.results.sizes import (
     metrics_named,
     one_metric,
 )
-from seatrial.results.store import by_case
-from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import (
     NO_DIRECTION,
     Better,
@@ -383,7 +387,9 @@ def _table(
         for key, cases in groups.items()
     }
     figures = {
-        key: by_case.figures_of(groups[key], [kind]) for key, each in settings.items() if each.n
+        key: case_figures.figures_of(groups[key], [kind])
+        for key, each in settings.items()
+        if each.n
     }
     if not figures:
         return replace(table, settings=list(settings.values()), reason="no setting has a figure")
@@ -396,15 +402,16 @@ def _measured(
     over: Sequence[str], key: tuple[str, ...], cases: Sequence[CaseRuns], kind: Kind
 ) -> Setting:
     """Return the figures of a setting, not yet compared."""
-    excluded = by_case.excluded_of(cases)
+    excluded = case_figures.excluded_of(cases)
     setting = Setting(values=dict(zip(over, key, strict=True)), excluded=excluded)
-    if names := by_case.differing(cases):
+    if names := case_figures.differing(cases):
         return replace(setting, reason=f"several cases, which differ in {names}")
-    values = by_case.figures_of(cases, [kind])
+    values = case_figures.figures_of(cases, [kind])
     if not values:
         right = any(case.runs for case in cases)
         return replace(
-            setting, reason=by_case.causes(excluded) or ("no such figure" if right else "not run")
+            setting,
+            reason=case_figures.causes(excluded) or ("no such figure" if right else "not run"),
         )
     if reason := unfit_of(values):
         return replace(setting, reason=reason)

@@ -27,19 +27,22 @@ from seatrial.judge.statistics.sequential import FEW, Row, beside, judged
 from seatrial.judge.statistics.significance import CONFIDENCE, clean_runs_needed, twice
 from seatrial.judge.statistics.two_samples import ALMOST, MIN_RELATIVE_CHANGE
 from seatrial.model.figures import place_of
+from seatrial.results import case_figures
 from seatrial.results.best import edges_of
-from seatrial.results.panels import following, metrics_of, parameters_of, require_known
-from seatrial.results.promises import promised_of
-from seatrial.results.selection import CasePair, Side, cases_of, pair
-from seatrial.results.store import by_case
-from seatrial.results.store.by_case import (
+from seatrial.results.case_figures import (
     ELAPSED,
     NUMBERS,
     CaseRuns,
     GivenFigure,
     Kind,
     excluded_of,
+    following,
+    metrics_of,
+    parameters_of,
+    require_known,
 )
+from seatrial.results.references import promised_of
+from seatrial.results.selection import CasePair, Side, cases_of, pair
 from seatrial.results.store.tables import TrialRow
 from seatrial.units import (
     NO_DIRECTION,
@@ -349,7 +352,7 @@ def _in_one_unit(pair: CasePair) -> tuple[CasePair, list[str]]:
     first that was given; and what was converted."""
     units = _units_of([*pair.first, *pair.second])
     changed = [
-        [by_case.given_in(case, units) for case in side] for side in (pair.first, pair.second)
+        [case_figures.given_in(case, units) for case in side] for side in (pair.first, pair.second)
     ]
     first, second = ([case for case, _ in side] for side in changed)
     told = [text for side in changed for _, texts in side for text in texts]
@@ -406,7 +409,7 @@ def _rows(
 def _row(pair: CasePair, kinds: list[Kind], least: float, differs: list[str]) -> _Found:
     """The row of one metric: of several ``kinds`` where its unit or direction differ."""
     metric, unit, better = kinds[0]
-    one, other = (by_case.figures_of(cases, kinds) for cases in (pair.first, pair.second))
+    one, other = (case_figures.figures_of(cases, kinds) for cases in (pair.first, pair.second))
     unfit = unlike = ""
     if one and other:
         unfit = unfit_of([*one, *other])
@@ -440,7 +443,7 @@ def _unlike(kinds: Sequence[Kind]) -> str:
     """Return how the units or directions of a metric differ; "" if they do not. A given figure may
     have no direction."""
     one_unit = len({unit for _, unit, _ in kinds}) == 1
-    return by_case.unlike([kind for kind in kinds if kind[2]] if one_unit else kinds)
+    return case_figures.unlike([kind for kind in kinds if kind[2]] if one_unit else kinds)
 
 
 def _undirected(pair: CasePair, better: str) -> str:
@@ -459,7 +462,7 @@ def _sample(
     n = len(own) - len(given) + sum(figure.n for figure in given)
     middle = median(own) if own and comparable else None
     promised = promised_of(cases, kinds[0], middle)
-    return Sample(n, middle, by_case.excluded_of(cases), given, promised)
+    return Sample(n, middle, case_figures.excluded_of(cases), given, promised)
 
 
 def _beside_given(
@@ -541,7 +544,9 @@ def _best_at(
     chosen: list[CaseRuns], side: list[CaseRuns], kinds: list[Kind], best_of: Sequence[str]
 ) -> BestAt:
     """Return where the chosen case of a side lies."""
-    tried = {tuple(map(one.attribute, best_of)) for one in side if by_case.figures_of([one], kinds)}
+    tried = {
+        tuple(map(one.attribute, best_of)) for one in side if case_figures.figures_of([one], kinds)
+    }
     at = {name: chosen[0].attribute(name) for name in best_of}
     edges = edges_of([dict(zip(best_of, each, strict=True)) for each in tried], at)
     return BestAt(at, len(tried), edges)
@@ -556,7 +561,7 @@ def _best_first(
     known = [
         (cases, figures)
         for cases in groups.values()
-        if (figures := by_case.figures_of(cases, kinds)) and not unfit_of(figures)
+        if (figures := case_figures.figures_of(cases, kinds)) and not unfit_of(figures)
     ]
     known.sort(key=lambda pair: -sign_of(kinds[0][2]) * median(pair[1]))
     return (known[0][0] if known else side), [figures for _, figures in known]
@@ -605,8 +610,8 @@ def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
             continue
         if not cases:
             texts.append(f"the {side} side has no such case, or no run of it is over")
-        elif excluded := by_case.excluded_of(cases):
-            texts.append(f"the {side} side has no right answer: {by_case.causes(excluded)}")
+        elif excluded := case_figures.excluded_of(cases):
+            texts.append(f"the {side} side has no right answer: {case_figures.causes(excluded)}")
         else:
             texts.append(f"the {side} side has no such metric")
     return "; ".join(texts)
@@ -615,7 +620,7 @@ def _missing(sides: Sequence[list[CaseRuns]], figures: Figures) -> str:
 def _mixed(cases: list[CaseRuns], side: str) -> str:
     """Why a side's cases of one row are no single sample: it has several values of a parameter that
     was crossed."""
-    names = by_case.differing(cases)
+    names = case_figures.differing(cases)
     return f"{side} has several cases here, which differ in {names}" if names else ""
 
 

@@ -19,18 +19,19 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.grouping import grouped
 from seatrial.model.identifiers import case_name
-from seatrial.results.panels import along, kind_of
-from seatrial.results.selection import Side
-from seatrial.results.sizes import by_label
-from seatrial.results.store import queries
-from seatrial.results.store.by_case import (
+from seatrial.results.case_figures import (
     CaseRuns,
     GivenFigure,
     Kind,
+    along,
     by_case,
     differing,
     figures_of,
+    kind_of,
 )
+from seatrial.results.selection import Side
+from seatrial.results.sizes import by_label
+from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.units import converted, direction_text, show_converted, sign_of, times_as_good
 

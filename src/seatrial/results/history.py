@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError, suggest
 from seatrial.grouping import grouped
+from seatrial.hooks import load, provided
 from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, spread
 from seatrial.judge.statistics.changes import MIN_POINTS
@@ -33,12 +34,12 @@ from seatrial.model import codes
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import is_case, is_like
 from seatrial.results import bands
+from seatrial.results.case_figures import CaseRuns, cases_by_id
 from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
 from seatrial.results.notes import Near, Note, nearest
-from seatrial.results.promises import folders_of, promises_in
+from seatrial.results.references import folders_of, promises_in
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import CaseRuns, cases_by_id
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import (
     MetricSeries,
@@ -556,3 +557,10 @@ def success_rates(
     if not found:
         raise UsageError(f"{SUCCESS_RATE}: no run that counts matches; see `seatrial runs`")
     return [SuccessRates(*key, [*found[key].values()]) for key in sorted(found)]
+
+
+def with_node_changes(store: Store, histories: list[History]) -> list[History]:
+    """Return histories with what changed on the nodes when their levels did."""
+    for source in provided("seatrial_fact_sources"):
+        histories = load(source.changes)(store, histories)
+    return histories

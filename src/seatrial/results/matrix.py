@@ -22,20 +22,24 @@ from seatrial.judge.promises import Beside, told
 from seatrial.model import codes
 from seatrial.model.codes import failure_words
 from seatrial.model.identifiers import case_name, is_like
-from seatrial.results.panels import Apart, distinguishing, parameters_of, require_metric, shown
-from seatrial.results.promises import promised_of
-from seatrial.results.selection import Side, cases_of
-from seatrial.results.store import queries
-from seatrial.results.store.by_case import (
+from seatrial.results.case_figures import (
     CORES,
     ELAPSED,
     NUMBERS,
+    Apart,
     CaseRuns,
     Kind,
     bound,
+    distinguishing,
     excluded_of,
     figures_of,
+    parameters_of,
+    require_metric,
+    shown,
 )
+from seatrial.results.references import promised_of
+from seatrial.results.selection import Side, cases_of
+from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, TrialRow
 

@@ -22,6 +22,7 @@ from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside, beside
 from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import is_case, is_like
+from seatrial.results.case_figures import CaseRuns, Kind
 from seatrial.results.given import (
     GivenEntry,
     best_first,
@@ -30,8 +31,7 @@ from seatrial.results.given import (
     given_cases,
     in_kind,
 )
-from seatrial.results.promises import folders_of, promises_in
-from seatrial.results.store.by_case import CaseRuns, Kind
+from seatrial.results.references import folders_of, promises_in
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import case_names, measured, metric_names
 from seatrial.results.store.tables import CaseName, Filters, Measured

@@ -18,14 +18,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from seatrial.errors import TrialError
+from seatrial.errors import SeatrialError, TrialError
 from seatrial.execute.builds import RESULT
 from seatrial.execute.toolchains import PACKAGES, not_known, read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.execute.trial_paths import TrialPaths
 from seatrial.files import read_regular
+from seatrial.hooks import load, provided
 from seatrial.model import build
 from seatrial.model.file_model import plain
+from seatrial.model.identifiers import case_name
 from seatrial.model.machine import SlurmOverride
 from seatrial.model.run_settings import ASKED_KEYS, as_written
 from seatrial.model.schedulers import Slurm
@@ -40,8 +42,10 @@ from seatrial.results.compare import (
     in_short,
     value_text,
 )
-from seatrial.results.file_sums import DIGITS, sums_of_side
+from seatrial.results.references import DIGITS, bound_parameters, files_of, sums_of
 from seatrial.results.selection import Side
+from seatrial.results.store.schema import Store
+from seatrial.results.store.tables import TrialRow
 from seatrial.units import SECOND_NS, listed
 
 MAX_TRIALS = 32  # of a side that are looked into, the newest
@@ -522,4 +526,44 @@ def variables_of(trials: Iterable[str]) -> dict[str, set[str]]:
             for name, value in _VARIABLE.findall(text):
                 digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
                 found.setdefault(name, set()).add(digest)
+    return found
+
+
+def node_differences(store: Store, first: Side, second: Side) -> list[Difference]:
+    """Return how the nodes of two sides differ."""
+    return [
+        difference
+        for source in provided("seatrial_fact_sources")
+        for difference in load(source.differences)(store, first, second)
+    ]
+
+
+def sums_of_side(
+    side: Side, records: Iterable[tuple[TrialRow, Record]]
+) -> dict[tuple[str, str], set[str]]:
+    """Return the sums that all runs of a side wrote, right or wrong, by (case, file). Where the
+    side has one toolchain, cases do not name it: sides of two toolchains are compared."""
+    shares_one = len(side.all_of("toolchain")) == 1
+    of_side = {
+        (one.test, bound_parameters(one.key_parameters), one.toolchain) for one in side.cases
+    }
+    found: dict[tuple[str, str], set[str]] = {}
+    for trial, record in records:
+        if not files_of(record.tests.values()):
+            continue
+        folder = TrialFolder(Path(trial.path))
+        try:
+            cases = {case.id: case for case in folder.cases()}
+            sums = sums_of(folder, record, right_only=False)
+        except SeatrialError:
+            continue
+        for (case_id, file), counted in sums.items():
+            case = cases.get(case_id)
+            if case is None:
+                continue
+            if (case.test, bound_parameters(case.parameters), case.toolchain) not in of_side:
+                continue
+            chain = "" if shares_one else case.toolchain
+            name = case_name(case.test, dict(sorted(case.parameters.items())), chain)
+            found.setdefault((name, file), set()).update(counted)
     return found

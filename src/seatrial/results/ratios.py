@@ -27,8 +27,13 @@ from seatrial.judge.statistics.two_samples import (
     Verdict,
     ratio_of_ratios,
 )
-from seatrial.results.panels import (
+from seatrial.results.case_figures import (
     APART,
+    CORES,
+    ELAPSED,
+    NUMBERS,
+    CaseRuns,
+    Kind,
     TableOverX,
     along,
     by_test,
@@ -61,7 +66,6 @@ from seatrial.results.sizes import (
     speeds,
     usable,
 )
-from seatrial.results.store.by_case import CORES, ELAPSED, NUMBERS, CaseRuns, Kind
 from seatrial.units import Better, better_of, sign_of
 
 AXES = (*NUMBERS, CORES)

@@ -1,4 +1,4 @@
-"""References of figures: learned from trials, what they ask of figures, and figures without one.
+"""References of figures and of files: learned from trials, asked of runs; and what was promised.
 
 Learned are measured medians, with a tolerance from their spread.
 
@@ -7,23 +7,31 @@ learn_from(store, trials)             # of a history: the figures since the last
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from seatrial.errors import SeatrialError
-from seatrial.execute.trial_folder import TrialFolder, references_by_now, references_of
+from seatrial.execute.plan.component import file_system_of
+from seatrial.execute.trial_folder import Record, TrialFolder, references_by_now, references_of
 from seatrial.judge import references as refs
-from seatrial.judge.learning import learn
+from seatrial.judge.learning import learn, learned_files
+from seatrial.judge.promises import NOTHING, Beside, Promises, beside, promises_of
 from seatrial.judge.references import Learned, Reference, References
 from seatrial.judge.statistics import changes
+from seatrial.model.codes import PASS, PERFORMANCE
 from seatrial.model.figures import ELAPSED, MetricValue
+from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import show
-from seatrial.model.test import Case, Stage
+from seatrial.model.machine import Machine
+from seatrial.model.machine_file import described, is_path, load_machine, machine_file
+from seatrial.model.test import Case, Stage, Test
+from seatrial.results.case_figures import CaseRuns, Kind, unlike
 from seatrial.results.store import queries, series
-from seatrial.results.store.by_case import unlike
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     CaseRow,
@@ -345,3 +353,196 @@ def unreferenced_of_runs(store: Store, trial: TrialRow) -> dict[str, list[str]]:
         for run in runs
     }
     return {run_id: names for run_id, names in found.items() if names}
+
+
+# ---- sums of files -------------------------------------------------------------------------------
+#
+# The checksums of files that must be the same bit for bit: learned from trials, and compared.
+#
+#     learned = learn_sums([trial])            # one reference for each case and file
+#     sums_of(TrialFolder(path), record)       # {(case id, "restart.nc"): Counter({"5d41...": 3})}
+
+
+RIGHT = (PASS.number, PERFORMANCE.number)
+DIGITS = 12  # of a sum, as people see it
+
+Sums = Mapping[tuple[str, str], Counter[str]]
+"""How many runs wrote a file with which sum, by (case id, file)."""
+
+
+def files_of(tests: "Iterable[Test]") -> dict[str, list[str]]:
+    """Return the files that must be the same bit for bit, by test."""
+    found = {}
+    for test in tests:
+        names = [check.identical for check in test.verify if check.identical is not None]
+        if names:
+            found[test.name] = list(dict.fromkeys(names))
+    return found
+
+
+def sums_of(folder: TrialFolder, record: "Record", right_only: bool = True) -> Sums:
+    """Return the sums of such files, by the journal: those of runs with a right answer, or of all
+    runs that were judged. A trial without such files is not read. Raises JournalError."""
+    files = files_of(record.tests.values())
+    if not files:
+        return {}
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for run in folder.runs(lambda event: event.test in files):
+        if right_only and run.code not in RIGHT:
+            continue
+        for name in files[run.test]:
+            if sha256 := (run.sha256 or {}).get(name):
+                found.setdefault((run.case, name), Counter())[sha256] += 1
+    return found
+
+
+def bound_parameters(parameters: Mapping[str, Scalar]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, show(value)) for name, value in parameters.items()))
+
+
+def learn_sums(trials: Iterable[TrialRow]) -> tuple[list[Reference], list[tuple[str, str]]]:
+    """Return a reference for each case and file whose sum is learned, of the newest trial that has
+    it (``trials``: the newest first), and what was left out: (what, why)."""
+    references: dict[tuple[object, ...], Reference] = {}
+    left_out: list[tuple[str, str]] = []
+    for trial in trials:
+        try:
+            folder = TrialFolder(Path(trial.path))
+            record = folder.record()
+            learned = {name: learned_files(test) for name, test in record.tests.items()}
+            if not any(learned.values()):
+                continue
+            cases = {case.id: case for case in folder.cases()}
+            found = sums_of(folder, record)
+        except SeatrialError as error:
+            left_out.append((trial.tag, str(error)))
+            continue
+        for (case_id, name), sums in found.items():
+            case = cases.get(case_id)
+            if case is None or name not in learned[case.test]:
+                continue
+            key = _identity_of_file(case, name)
+            if key in references:
+                continue
+            if len(sums) > 1:
+                shown = ", ".join(f"{n} x {one[:DIGITS]}" for one, n in sums.most_common(3))
+                reason = f"its runs wrote {count(len(sums), 'different file')}: {shown}"
+                left_out.append((f"{case.name} {name}", reason))
+            else:
+                references[key] = _reference_of_sum(case, name, sums, trial.tag)
+    return list(references.values()), left_out
+
+
+def _identity_of_file(case: "Case", name: str) -> tuple[object, ...]:
+    return case.test, name, case.toolchain, bound_parameters(case.parameters)
+
+
+def _reference_of_sum(case: "Case", name: str, sums: Counter[str], tag: str) -> Reference:
+    ((sha256, runs),) = sums.items()
+    return Reference(
+        test=case.test,
+        file=name,
+        where=case.parameters,
+        toolchain=case.toolchain or None,
+        sha256=sha256,
+        learned=Learned(trial=tag, runs=runs, at=time.strftime("%Y-%m-%d")),
+    )
+
+
+# ---- promises ------------------------------------------------------------------------------------
+#
+# What was promised of the figures of trials: by the record that each trial keeps, or else by the
+# machine's file as it is now.
+#
+#     promised_of(case_runs, kind, median)     # Promised(advertised="50 GB/s", share=0.988, ...)
+
+
+MAX_KNOWN = 5000  # trials, or cases, whose promises are remembered
+FRESH_S = 5.0  # the machine's file may be changed while a server runs
+MAX_ASKED = 5  # trials of a figure, the latest ones
+
+
+def promised_of(cases: Sequence[CaseRuns], kind: Kind, figure: float | None) -> Beside:
+    """Return what was promised of a figure of some cases: the latest of them whose trial tells."""
+    name, unit, _ = kind
+    latest = {(case.folder, case.test): case.case for case in cases}
+    for (folder, test), case in list(latest.items())[: -MAX_ASKED - 1 : -1]:
+        if found := beside(promises_in(folder, test, case), name, figure, unit):
+            return found
+    return UNSET
+
+
+def folders_of(store: Store) -> dict[tuple[str, str], str]:
+    """Return the folders of the trials, by their tags and machines."""
+    return {(trial.tag, trial.machine): trial.path for trial in queries.trials(store)}
+
+
+def promises_in(folder: str, test: str, case: str) -> Promises:
+    """Return what was promised of the metrics of a case, by its id; nothing where the trial in a
+    folder cannot be read any more."""
+    if not folder:
+        return NOTHING
+    try:
+        changed = (Path(folder) / "trial.json").stat().st_mtime_ns
+        span = int(time.monotonic() / FRESH_S)
+        asked = _of_tests(folder, changed, span).get(test, NOTHING)
+        return _of_case(folder, changed, span, test, case) if asked is None else asked
+    except (OSError, SeatrialError, ValueError):
+        return NOTHING
+
+
+@lru_cache(MAX_KNOWN)
+def _of_tests(folder: str, _changed: int, _span: int) -> dict[str, Promises | None]:
+    """Return what was promised of the metrics of each test of a trial; None of a test whose cases
+    ask for a directory, each for its own."""
+    record = _record(folder, _changed)
+    return {
+        name: None
+        if test.run.directory
+        else _promises(record, test, _place_of(record, name, folder))
+        for name, test in record.tests.items()
+    }
+
+
+@lru_cache(MAX_KNOWN)
+def _of_case(folder: str, _changed: int, _span: int, test: str, case: str) -> Promises:
+    record = _record(folder, _changed)
+    found = TrialFolder(Path(folder)).case(case)
+    asked = found.settings.directory if found is not None else ""
+    return _promises(record, record.tests[test], asked or _place_of(record, test, folder))
+
+
+@lru_cache(16)
+def _record(folder: str, _changed: int) -> Record:
+    return TrialFolder(Path(folder)).record()
+
+
+def _place_of(record: Record, test: str, folder: str) -> str:
+    """Return the folder in which the runs of a test work that ask for no directory; "" if it is not
+    known. ``folder``: that of the trial."""
+    if record.given is not None or record.imported is not None:
+        return ""
+    name = file_system_of(record.component, test) if record.component else ""
+    systems = record.machine.file_systems
+    return systems[name].path if name in systems else folder
+
+
+def _promises(record: Record, test: Test, folder: str) -> Promises:
+    """Return what was promised as the trial's record tells it; where that tells nothing, as the
+    machine's file says it now: it may have been written later."""
+    found = promises_of(record.machine, test, folder)
+    machine = None if found or not folder else _machine_now(record.machine.machine)
+    return found if machine is None else promises_of(machine, test, folder)
+
+
+def _machine_now(name: str) -> Machine | None:
+    """Return the machine of a name as its file says it now; None if no file describes it."""
+    if is_path(name) or name not in described():
+        return None
+    file = machine_file(name)
+    return None if file is None else _loaded(file.absolute(), file.stat().st_mtime_ns)
+
+
+@lru_cache(16)
+def _loaded(file: Path, _changed: int) -> Machine:
+    return load_machine(file).machine

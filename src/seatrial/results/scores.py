@@ -25,9 +25,15 @@ from seatrial.judge.statistics.two_samples import RatioEstimate, Verdict
 from seatrial.model.documents import Location, load_checked
 from seatrial.model.file_model import Duration, FileModel, Scalar, doc
 from seatrial.model.identifiers import show
-from seatrial.results.panels import metrics_of
+from seatrial.results.case_figures import (
+    CaseRuns,
+    causes,
+    differing,
+    excluded_of,
+    figures_of,
+    metrics_of,
+)
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import CaseRuns, causes, differing, excluded_of, figures_of
 from seatrial.units import NO_DIRECTION, better_of, direction_text, show_unit, unfit, unfit_of
 
 # ---- score file ----------------------------------------------------------------------------------

@@ -28,9 +28,16 @@ from seatrial.model.file_model import typed
 from seatrial.model.identifiers import case_name, is_like, is_pattern
 from seatrial.model.node_set import unfold, unfold_or_empty
 from seatrial.model.nodes import NodeLayout
-from seatrial.results.panels import Apart, distinguishing, parameters_of, shown
+from seatrial.results.case_figures import (
+    NUMBERS,
+    Apart,
+    CaseRuns,
+    by_case,
+    distinguishing,
+    parameters_of,
+    shown,
+)
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import NUMBERS, CaseRuns, by_case
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.units import count, moment_of

@@ -20,9 +20,8 @@ from seatrial.judge.statistics import two_samples
 from seatrial.judge.statistics.significance import student_p
 from seatrial.judge.statistics.two_samples import Verdict
 from seatrial.model.figures import Labelled, place_of_value
-from seatrial.results.panels import MAX_NAMED, metrics_of
-from seatrial.results.promises import promised_of
-from seatrial.results.store.by_case import (
+from seatrial.results.case_figures import (
+    MAX_NAMED,
     CaseRuns,
     GivenFigure,
     Kind,
@@ -30,8 +29,10 @@ from seatrial.results.store.by_case import (
     differing,
     excluded_of,
     figures_of,
+    metrics_of,
     unlike,
 )
+from seatrial.results.references import promised_of
 from seatrial.units import NO_DIRECTION, Better, listed, number_or_size, unfit_of
 
 

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.judge.statistics.significance import confirmed
 from seatrial.judge.statistics.two_samples import LEAST, RECOMMENDED, compare_spread
-from seatrial.results.panels import metrics_of
+from seatrial.results.case_figures import ELAPSED, CaseRuns, Kind, differing, figures_of, metrics_of
 from seatrial.results.selection import CasePair, Side, cases_of, pair
-from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind, differing, figures_of
 from seatrial.units import NO_DIRECTION, unfit_of
 
 SpreadVerdict = Literal["less steady", "steadier", "unclear", "not compared"]

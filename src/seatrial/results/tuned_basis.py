@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.model.test import Case
+from seatrial.results.case_figures import ELAPSED, CaseRuns, Kind
 from seatrial.results.ratios import per_resource
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import ELAPSED, CaseRuns, Kind
 from seatrial.results.tuned import FigureRatio, Tuned, TunedSetting, interval_text
 from seatrial.units import show_figure
 

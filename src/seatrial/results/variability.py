@@ -1,4 +1,4 @@
-"""How much the tests of a trial vary: the table of an acceptance report, and its outliers.
+"""How much the tests of a trial vary, and what goes with the failed and slow runs of a machine.
 
     found = variability(store, trial, machine)
     found.rows, found.kinds, found.spans, found.suspects, found.places
@@ -9,27 +9,36 @@ verdict; of the others those farther off than a number of robust deviations, whe
 What a row of numbers hides is told beside it: changes of the level, modes, defective nodes.
 """
 
+from __future__ import annotations
+
 import math
 import statistics
+import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from seatrial.execute.trial_folder import known_machine
 from seatrial.grouping import grouped
+from seatrial.hooks import FactSource, load, provided
+from seatrial.judge import file_use
 from seatrial.judge.promises import Promised, beside
 from seatrial.judge.statistics import changes, outliers
 from seatrial.judge.statistics import spread as modes
-from seatrial.judge.statistics.outliers import BadSpan, Survey, spans
+from seatrial.judge.statistics.outliers import BadSpan, Survey, Suspects, find_suspects, spans
 from seatrial.judge.statistics.significance import student_p
 from seatrial.judge.statistics.spread import Mode, Spread, spread
+from seatrial.model import nodes
 from seatrial.model.figures import ELAPSED
 from seatrial.model.machine import Machine
 from seatrial.model.nodes import groups_of
-from seatrial.results.promises import promises_in
+from seatrial.results.references import promises_in
 from seatrial.results.slow_places import (
     LEAST,
     LEVEL,
@@ -93,7 +102,7 @@ class Variability(Struct, frozen=True):
 def variability(
     store: Store,
     trial: TrialRow,
-    machine: "Machine | None",
+    machine: Machine | None,
     test: str = "",
     metric: str = "",
     deviations: float | None = None,
@@ -363,3 +372,149 @@ def _question(
     ratio = math.exp(statistics.mean(inside) - statistics.mean(outside))
     about = SlowCondition(kind, name, above, len(members), len(known), ratio, 1.0)
     return about, ([math.exp(x) for x in inside], [math.exp(x) for x in outside])
+
+
+# ---- suspects ------------------------------------------------------------------------------------
+#
+# What explains the failed and slow runs of a machine better than chance: nodes, conditions, facts.
+#
+#     found = explanations(store, trials, filters)
+#     found["frontier"].suspects, found["frontier"].conditions
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """What goes with the failed and slow runs of a machine. ``told``: what else is known of nodes;
+    ``facts``: None without a source of facts."""
+
+    suspects: Suspects
+    evidence: NodeEvidence
+    conditions: SlowConditions
+    places: SlowPlaces
+    told: dict[str, list[str]]
+    facts: SlowFacts | None
+
+    @property
+    def accused(self) -> set[str]:
+        """The nodes, or groups of nodes, that are suspects."""
+        return {name for suspect in self.suspects.suspects for name in suspect.names}
+
+
+def explanations(
+    store: Store, trials: Sequence[TrialRow], filters: Filters
+) -> dict[str, Explanation]:
+    """Return what explains the runs of each machine, by its name. Only of ``trials`` if there are
+    some; else of all but rehearsals."""
+    found = _outcomes(store, trials, filters)
+    beside = found
+    if filters.test:  # where a run was in the network is judged beside all tests
+        beside = _outcomes(store, trials, replace(filters, test=""))
+    machines: dict[str, list[RunOutcome]] = {}
+    for one in found:
+        machines.setdefault(one.machine, []).append(one)
+    failed = series.failed_nodes(store)
+    figures = series.figures_by_run(store, file_use.UNITS)
+    return {
+        name: _explanation(store, name, runs, beside, failed, figures)
+        for name, runs in machines.items()
+    }
+
+
+def _explanation(
+    store: Store,
+    machine: str,
+    runs: list[RunOutcome],
+    beside: list[RunOutcome],
+    failed: dict[int, set[str]],
+    figures: Figures,
+) -> Explanation:
+    evidence = jobs_of(classified(runs), failed)
+    site = _machine(store, machine, runs)
+    groups = nodes.groups_of(site) if site else {}
+    gauges = series.gauge_readings(store, {one.trial for one in runs})
+    return Explanation(
+        suspects=find_suspects(evidence.jobs, {node: [group] for node, group in groups.items()}),
+        evidence=evidence,
+        conditions=slow_conditions(runs, gauges, figures),
+        places=places_of(runs, site, [one for one in beside if one.machine == machine]),
+        told=told_of_nodes(store, machine, runs),
+        facts=slow_facts(store, machine, runs),
+    )
+
+
+def _outcomes(store: Store, trials: Sequence[TrialRow], filters: Filters) -> list[RunOutcome]:
+    """Return the runs of these trials, each once; of all trials but rehearsals if none is named."""
+    if not trials:
+        return series.outcomes(store, filters)
+    paths = dict.fromkeys(trial.path for trial in trials)
+    return [one for path in paths for one in series.outcomes(store, replace(filters, trial=path))]
+
+
+def _machine(store: Store, machine: str, runs: Sequence[RunOutcome]) -> Machine | None:
+    """Return the description of a machine, from the latest trial of these runs that has one."""
+    tags = {one.trial for one in runs}
+    trials = (each for each in queries.trials(store) if each.tag in tags)  # newest first
+    described = (known_machine(Path(each.path)) for each in trials if each.machine == machine)
+    return next(filter(None, described), None)
+
+
+# ---- facts of nodes ------------------------------------------------------------------------------
+#
+# What plug-ins know of the nodes of slow runs.
+
+
+LATELY_NS = 7 * 86_400_000_000_000
+
+
+class SlowFact(Struct, frozen=True):
+    """A value of facts whose nodes are slower or faster than the others."""
+
+    #: Several facts where they divide the nodes alike.
+    keys: list[str]
+    value: str
+    #: The nodes that have it, folded; they are ``count`` of ``of``.
+    nodes: str
+    count: int
+    of: int
+    #: How many times as long runs take there as elsewhere.
+    ratio: float
+    #: Multiplied by the number of questions.
+    p: float
+
+
+class SlowFacts(NamedTuple):
+    """The facts that go with times, the surest first, and how many questions were asked."""
+
+    facts: list[SlowFact]
+    questions: int
+
+
+def _sources() -> Iterator[FactSource]:
+    yield from provided("seatrial_fact_sources")
+
+
+def told_of_nodes(store: Store, machine: str, runs: Sequence[RunOutcome]) -> dict[str, list[str]]:
+    """Return what is known of nodes of a machine beside its runs: sentences by node."""
+    told: dict[str, list[str]] = {}
+    for source in _sources():
+        if source.nodes:
+            sentences: dict[str, str] = load(source.nodes)(store, machine, runs)
+            for node, sentence in sentences.items():
+                told.setdefault(node, []).append(sentence)
+    return told
+
+
+def told_lately(store: Store, machine: str) -> dict[str, list[str]]:
+    """Return what is known of nodes of a machine beside its runs of the last seven days: sentences
+    by node."""
+    chosen = Filters(machine=machine, since=time.time_ns() - LATELY_NS)
+    return told_of_nodes(store, machine, series.outcomes(store, chosen))
+
+
+def slow_facts(store: Store, machine: str, runs: Sequence[RunOutcome]) -> SlowFacts | None:
+    """Return the facts of nodes that go with slow runs of a machine; None if none are known."""
+    known = [load(source.slow)(store, machine, runs) for source in _sources()]
+    told: list[SlowFacts] = [one for one in known if one is not None]
+    if not told:
+        return None
+    facts = [fact for one in told for fact in one.facts]
+    return SlowFacts(sorted(facts, key=lambda fact: fact.p), sum(one.questions for one in told))

@@ -13,9 +13,9 @@ from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.significance import remedy
 from seatrial.model.figures import place_of_value
 from seatrial.results.best import BestTable, OverSizes, Setting, SizeRange
+from seatrial.results.case_figures import causes
 from seatrial.results.given import GivenEntry
 from seatrial.results.sizes import are_numbers
-from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.formatting import WIDE

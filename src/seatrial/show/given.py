@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from seatrial.results.case_figures import TableOverX
 from seatrial.results.given import GivenEntry, conversions, over_x
-from seatrial.results.panels import TableOverX
 from seatrial.results.selection import Side
 from seatrial.show.page import Column, Figure, Part, Section, State, Table, Text
 from seatrial.units import in_per_cent, listed, show_figure

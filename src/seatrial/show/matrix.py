@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from seatrial.judge.promises import share_cell
+from seatrial.results.case_figures import causes
 from seatrial.results.matrix import STATES, MatrixCell, MatrixRow, ResultMatrix
-from seatrial.results.store.by_case import causes
 from seatrial.show.page import Cell, Column, Figure, Page, Part, Section, State, Table, Text, Tone
 from seatrial.units import count, show_unit
 

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from seatrial.judge.statistics.significance import remedy
+from seatrial.results.case_figures import causes
 from seatrial.results.ratios import RatioCell, RatioTable, extremes
-from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis
 from seatrial.show.page import Chart, Column, Page, Section, State, Table, Text, Tone

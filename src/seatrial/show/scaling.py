@@ -11,13 +11,11 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from seatrial.judge.promises import COLUMN, share_cell, told
-from seatrial.results.curves import CurveCell, CurveTable
+from seatrial.results.case_figures import TableOverX, causes
 from seatrial.results.given import GivenEntry
-from seatrial.results.panels import TableOverX
-from seatrial.results.scaling import ScalingLine, ScalingQuery, ScalingTable
+from seatrial.results.scaling import CurveCell, CurveTable, ScalingLine, ScalingQuery, ScalingTable
 from seatrial.results.sizes import Cell as ScalingCell
 from seatrial.results.sizes import Crossing, Meeting
-from seatrial.results.store.by_case import causes
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import WIDTH, Axis
 from seatrial.show.given import OF_MEASURED, given_section

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from seatrial.results.case_figures import causes
 from seatrial.results.scores import Phased, Score, ScoreChange, ScoreFile, TermScore
 from seatrial.results.selection import Side
-from seatrial.results.store.by_case import causes
 from seatrial.show.page import Column, Page, Section, Table
 from seatrial.units import show_interval, show_number, show_signed, show_unit
 

@@ -15,12 +15,16 @@ from msgspec import to_builtins
 from seatrial.escaping import plain_line
 from seatrial.judge.promises import COLUMN, share_cell, told
 from seatrial.judge.statistics.outliers import BadSpan, Outlier, Suspect, Suspects
-from seatrial.results.fact_sources import SlowFacts
 from seatrial.results.slow_places import NodeEvidence, RunKind, SlowPlaces
 from seatrial.results.store.export import iso
 from seatrial.results.store.tables import RunOutcome
-from seatrial.results.suspects import Explanation
-from seatrial.results.variability import SlowConditions, Variability, VariabilityRow
+from seatrial.results.variability import (
+    Explanation,
+    SlowConditions,
+    SlowFacts,
+    Variability,
+    VariabilityRow,
+)
 from seatrial.show.page import Column, Items, Link, Page, Part, Section, Table
 from seatrial.units import count, listed, show_figure, show_number, show_unit
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.model.codes import FAILED, RECALLED
+from seatrial.results.case_figures import by_case
 from seatrial.results.store import export, queries, run_lists, series
-from seatrial.results.store.by_case import by_case
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location
 from seatrial.results.store.run_lists import BY_VERDICT

@@ -42,7 +42,7 @@ from seatrial.execute.batch.submitter import (
     tasks_of,
 )
 from seatrial.execute.directory import JobEvents
-from seatrial.execute.hangs import nodes_in_order
+from seatrial.execute.runs import nodes_in_order
 from seatrial.hooks import load
 from seatrial.model.codes import CANCELLED, LOST
 from seatrial.model.machine import Machine

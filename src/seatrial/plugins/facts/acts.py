@@ -31,9 +31,9 @@ from seatrial.plugins.facts import changed, drift, readers
 from seatrial.plugins.facts import node_facts as facts
 from seatrial.plugins.facts.drift import rises, with_rates
 from seatrial.plugins.facts.node_facts import FactTable, of_nodes, text_of
-from seatrial.results.fact_sources import told_lately
 from seatrial.results.store.export import to_json
 from seatrial.results.store.schema import Store
+from seatrial.results.variability import told_lately
 from seatrial.show.text import show_minute
 from seatrial.units import count, share_of
 

@@ -31,7 +31,6 @@ from seatrial.plugins.facts import node_facts
 from seatrial.plugins.facts.drift import against, between
 from seatrial.plugins.facts.node_facts import READINGS, FactTable, digest_of_nodes, digests
 from seatrial.results.compare import Difference
-from seatrial.results.fact_sources import SlowFact, SlowFacts
 from seatrial.results.history import History, ReportedChange
 from seatrial.results.selection import Side
 from seatrial.results.slow_places import LEAST, LEVEL, deviations
@@ -39,6 +38,7 @@ from seatrial.results.store import queries
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.series import Point
 from seatrial.results.store.tables import Filters, RunOutcome, RunRow, chunks
+from seatrial.results.variability import SlowFact, SlowFacts
 from seatrial.units import listed
 
 # ---- node facts ----------------------------------------------------------------------------------

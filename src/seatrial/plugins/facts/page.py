@@ -14,7 +14,7 @@ from seatrial.plugins.facts.acts import MachineFacts
 from seatrial.plugins.facts.changed import Collection
 from seatrial.plugins.facts.drift import from_majority, with_rates
 from seatrial.plugins.facts.rules import RuleFinding, judge, load_own
-from seatrial.results.fact_sources import told_lately
+from seatrial.results.variability import told_lately
 from seatrial.show.web.page import PageQuery
 from seatrial.show.web.server_state import ServerState
 

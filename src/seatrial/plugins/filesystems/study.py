@@ -24,9 +24,9 @@ from seatrial.journal.journal import read
 from seatrial.judge.promises import beside
 from seatrial.model.machine import FileSystem, Machine
 from seatrial.plugins.filesystems.promised import advertised_of
-from seatrial.results.promises import promises_in
+from seatrial.results.case_figures import CaseRuns, Kind, by_case
+from seatrial.results.references import promises_in
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import CaseRuns, Kind, by_case
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.results.swept import SweptBest

@@ -19,11 +19,11 @@ from seatrial.plugins.facts.changed import slow_facts
 from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.systemlogs.shapes import grouped
 from seatrial.results.compare import Difference
-from seatrial.results.fact_sources import SlowFacts
 from seatrial.results.history import History
 from seatrial.results.selection import Side
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import RunOutcome, chunks
+from seatrial.results.variability import SlowFacts
 from seatrial.show.page import Link
 from seatrial.units import SECOND_NS, count, listed
 

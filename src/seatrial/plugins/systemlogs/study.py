@@ -28,9 +28,9 @@ from seatrial.plugins.systemlogs.findings import (
     words_by_node,
 )
 from seatrial.plugins.systemlogs.reading import rules_for
-from seatrial.results.fact_sources import LATELY_NS
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import RunRow
+from seatrial.results.variability import LATELY_NS
 from seatrial.show.draw.maps import AmountScale, colour
 from seatrial.show.draw.svg import LINE, WIDTH, cut, hover, picture, rect, words
 from seatrial.show.page import Cell, Chart, Column, Page, Part, Section, Table, Text

@@ -42,7 +42,7 @@ from seatrial.model.test import JobOptions
 from seatrial.plugins.usage.jobs import NONE, UNFINISHED, Jobs, NodePlaces, UserJob, Words
 from seatrial.plugins.usage.keys import UsageSettings
 from seatrial.plugins.usage.settings import machine_of
-from seatrial.results.store.by_case import CaseRuns
+from seatrial.results.case_figures import CaseRuns
 
 # ---- the file ------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from seatrial.lazy import Floats, Ints, np
 from seatrial.model.figures import place_of
 from seatrial.model.identifiers import node_suffix
 from seatrial.model.node_set import unfold_or_empty
-from seatrial.results.store.queries import MEASURED, NEWEST, listed, run_rows
+from seatrial.results.store.queries import MEASURED, NEWEST, run_rows, sql_list
 from seatrial.results.store.schema import Store, Writer, marks
 from seatrial.results.store.tables import NODES, RUN_NODES, NodeSpan, RunRow, StoredNode, chunks
 from seatrial.units import SECOND_NS
@@ -102,7 +102,7 @@ def metrics_by_test(store: Store, trials: Sequence[int]) -> dict[str, list[str]]
     sql = (
         "SELECT tests.name, metric_names.name FROM tests CROSS JOIN metrics CROSS JOIN metric_names"
         " WHERE metrics.run = (SELECT runs.id FROM runs WHERE runs.test = tests.id"
-        f" AND runs.trial IN ({listed(trials)}) AND runs.code IN ({listed(MEASURED)})"
+        f" AND runs.trial IN ({sql_list(trials)}) AND runs.code IN ({sql_list(MEASURED)})"
         " ORDER BY runs.trial DESC LIMIT 1) AND metric_names.id = metrics.metric"
         " ORDER BY tests.name"
     )
@@ -124,8 +124,8 @@ def figures_of(store: Store, kinds: Iterable[int], trial: int) -> tuple[Ints, In
     runs, rows, values = store.columns(
         "SELECT metrics.run, metrics.metric, metrics.value FROM runs"
         " JOIN metrics ON metrics.run = runs.id"
-        f" AND metrics.metric IN ({listed(kinds)})"
-        f" WHERE runs.trial = ? AND runs.code IN ({listed(MEASURED)})",
+        f" AND metrics.metric IN ({sql_list(kinds)})"
+        f" WHERE runs.trial = ? AND runs.code IN ({sql_list(MEASURED)})",
         (trial,),
     )
     return np.array(runs, dtype=np.int64), np.array(rows, dtype=np.int64), np.array(values, float)
@@ -133,7 +133,7 @@ def figures_of(store: Store, kinds: Iterable[int], trial: int) -> tuple[Ints, In
 
 def runs_of(store: Store, rows: Sequence[int]) -> list[RunRow]:
     """Return the runs of these rows, the newest first."""
-    return run_rows(store, f"WHERE runs.id IN ({listed(rows)})", (), NEWEST) if rows else []
+    return run_rows(store, f"WHERE runs.id IN ({sql_list(rows)})", (), NEWEST) if rows else []
 
 
 def widest_runs(store: Store, limit: int) -> list[RunRow]:
@@ -141,7 +141,7 @@ def widest_runs(store: Store, limit: int) -> list[RunRow]:
     is pinned to no node: of so many cases, those that ran last."""
     sql = (
         "SELECT (SELECT runs.id FROM runs WHERE runs.case_row = cases.id"
-        f" AND runs.code IN ({listed(MEASURED)}) ORDER BY runs.id DESC LIMIT 1) AS run"
+        f" AND runs.code IN ({sql_list(MEASURED)}) ORDER BY runs.id DESC LIMIT 1) AS run"
         " FROM cases JOIN trials ON trials.id = cases.trial"
         " WHERE cases.tasks >= 2 AND cases.node = '' AND NOT trials.rehearsed"
     )

@@ -525,7 +525,7 @@ def _of_states(filters: Filters, runs: str) -> str:
         return NOTHING
     if states == {FAILED}:
         return f"{runs}.state = {FAILED}"  # they are few: an index has them
-    return f"+runs.state IN ({listed(sorted(states))})"
+    return f"+runs.state IN ({sql_list(sorted(states))})"
 
 
 def _of_cause(store: Store, wanted: str) -> Condition:
@@ -610,9 +610,9 @@ def chosen_rows(column: str, chosen: list[int], known: list[int]) -> str:
     if len(chosen) == 1:
         return f"{column} = {chosen[0]}"
     if 2 * len(chosen) <= len(known):
-        return f"{column} IN ({listed(chosen)})"
+        return f"{column} IN ({sql_list(chosen)})"
     left_out = set(known) - set(chosen)
-    return f"{column} NOT IN ({listed(sorted(left_out))})"
+    return f"{column} NOT IN ({sql_list(sorted(left_out))})"
 
 
 def trial_row(store: Store, wanted: str) -> int:
@@ -667,8 +667,8 @@ def _of_verdicts(wanted: set[int]) -> str:
     if not wanted:
         return ""
     ended = f"runs.trial IN (SELECT id FROM trials WHERE state = '{ENDED}')"
-    lost = f"(+runs.code IN ({listed(UNFINISHED)}) AND {ended})"
-    found = f"+runs.code IN ({listed(wanted)})"
+    lost = f"(+runs.code IN ({sql_list(UNFINISHED)}) AND {ended})"
+    found = f"+runs.code IN ({sql_list(wanted)})"
     if wanted & set(UNFINISHED):
         found = f"({found} AND NOT {lost})"
     return f"({found} OR {lost})" if NO_VERDICT.number in wanted else found
@@ -685,6 +685,6 @@ def verdict_number(name: str) -> int:
     raise UsageError(f"--verdict: {name!r} is no verdict; one of: {known}")
 
 
-def listed(numbers: Iterable[int]) -> str:
+def sql_list(numbers: Iterable[int]) -> str:
     """Return numbers as SQL lists them."""
     return ", ".join(map(str, numbers))

@@ -18,9 +18,9 @@ from seatrial.results.store.queries import (
     MEASURED,
     NEWEST,
     conditions,
-    listed,
     of_trials,
     run_rows,
+    sql_list,
     trial_row,
 )
 from seatrial.results.store.schema import Store
@@ -174,7 +174,7 @@ def ends_of(store: Store, found: Collection[RunRow]) -> dict[int, End]:
     ends = {run.row: End(EVENT_NAMES[RunJudged], run.code, run.why) for run in found}
     if not found:
         return ends
-    numbers, rows = listed(_ENDS), listed(run.row for run in found)
+    numbers, rows = sql_list(_ENDS), sql_list(run.row for run in found)
     sql = (
         f"SELECT run, number, value, text FROM events WHERE run IN ({rows})"
         f" AND number IN ({numbers}) ORDER BY time, seq"
@@ -212,7 +212,7 @@ def siblings(store: Store, run: RunRow) -> Siblings:
     own trial."""
     with store.reading():
         cases = _cases(store, run)
-        found = f"SELECT count(*) FROM runs WHERE case_row IN ({listed(cases)})"
+        found = f"SELECT count(*) FROM runs WHERE case_row IN ({sql_list(cases)})"
         ((number,),) = store.rows(found)
         newer = _side(store, run, cases, ">", "ASC")[::-1]
         older = _side(store, run, cases, "<", "DESC")
@@ -257,7 +257,7 @@ def _side(store: Store, run: RunRow, cases: Sequence[int], sign: str, direction:
 
 
 def _siblings(store: Store, rows: Sequence[int]) -> list[RunRow]:
-    where = f"WHERE runs.id IN ({listed(rows)})"
+    where = f"WHERE runs.id IN ({sql_list(rows)})"
     by_row = {one.row: one for one in run_rows(store, where, (), NEWEST)}
     return [by_row[row] for row in rows]
 
@@ -279,7 +279,7 @@ def earlier(
         return {}
     sql = (
         "SELECT run, name, unit, value FROM metrics JOIN metric_names ON id = metric"
-        f" WHERE run IN ({listed(before)})"
+        f" WHERE run IN ({sql_list(before)})"
     )
     result: dict[Kind, list[tuple[RunRow, float]]] = {}
     for row, name, unit, value in store.rows(sql):

@@ -16,7 +16,7 @@ from seatrial.journal.events import GaugeRead
 from seatrial.judge.log_rules import node_of
 from seatrial.model import codes
 from seatrial.model.figures import place_of
-from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS, conditions, listed
+from seatrial.results.store.queries import MEASURED, NO_OUTCOME, OF_RUNS, conditions, sql_list
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import (
     CaseName,
@@ -94,7 +94,7 @@ def measured(store: Store, metric: str, filters: Filters) -> list[Measured]:
             of_metric = ("metrics.run = runs.id", f"metrics.metric = {name.id:d}")
             found += _figures(store, filters, name, "metrics.value", *of_metric)
         if metric == "elapsed":
-            ids = listed(name.id for name in names) or "0"
+            ids = sql_list(name.id for name in names) or "0"
             own = f"SELECT 1 FROM metrics WHERE run = runs.id AND metric IN ({ids})"
             without = ("runs.elapsed IS NOT NULL", f"NOT EXISTS ({own})")
             found += _figures(store, filters, _ELAPSED, "runs.elapsed", *without)
@@ -110,7 +110,7 @@ def _figures(
 ) -> Iterator[Measured]:
     """Return the figures of matching runs whose answer was right and for which ``more`` conditions
     hold. ``value`` is a column of ``runs`` or ``metrics``."""
-    right = f"runs.code IN ({listed(MEASURED)})"
+    right = f"runs.code IN ({sql_list(MEASURED)})"
     where, values = conditions(store, filters, *more, right, tests="runs.test")
     tables = "runs CROSS JOIN metrics" if value.startswith("metrics.") else "runs"
     sql = (
@@ -124,7 +124,7 @@ def _figures(
 def not_measured(store: Store, filters: Filters) -> dict[tuple[int, str], dict[str, int]]:
     """Return how many runs of each case (its row) in each stage are over without a right answer, by
     verdict. Recalled runs are left out."""
-    neither = f"runs.code NOT IN ({listed((*MEASURED, *NO_OUTCOME))})"
+    neither = f"runs.code NOT IN ({sql_list((*MEASURED, *NO_OUTCOME))})"
     where, values = conditions(store, filters, neither)
     columns = "runs.case_row, runs.stage, runs.code, count(*)"
     sql = f"SELECT {columns} FROM runs {where} GROUP BY 1, 2, 3"
@@ -138,7 +138,7 @@ def latest_runs(store: Store, filters: Filters) -> dict[tuple[int, str], int]:
     """Return when (ns) the latest run of each case (its row) in each stage started, of those that
     are over, whatever their verdicts. Runs that people cancelled and those that ran again are left
     out."""
-    none = listed((*NO_OUTCOME, codes.CANCELLED.number))
+    none = sql_list((*NO_OUTCOME, codes.CANCELLED.number))
     where, values = conditions(store, filters, f"runs.code NOT IN ({none})", "NOT runs.again")
     started = "max(coalesce(runs.script_started, runs.created))"
     sql = f"SELECT runs.case_row, runs.stage, {started} FROM runs {where} GROUP BY 1, 2"
@@ -163,8 +163,8 @@ def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCou
     """Return the counts of matching runs by case, trial and day, by time; of a ``stage`` if one is
     given. A rate of passed runs counts what ``model.codes`` says."""
     wanted = [
-        f"runs.code NOT IN ({listed((*NO_OUTCOME, *codes.UNCOUNTED))})",
-        f"(NOT runs.again OR runs.code IN ({listed(codes.OWN_FAULTS)}))",
+        f"runs.code NOT IN ({sql_list((*NO_OUTCOME, *codes.UNCOUNTED))})",
+        f"(NOT runs.again OR runs.code IN ({sql_list(codes.OWN_FAULTS)}))",
     ]
     where, values = conditions(store, filters, *wanted, *(["runs.stage = ?"] if stage else []))
     sql = f"FROM runs{OF_RUNS} {where} GROUP BY 1, 2, 3 ORDER BY 4, 1"
@@ -175,7 +175,7 @@ def pass_counts(store: Store, filters: Filters, stage: str = "") -> list[PassCou
 def outcomes(store: Store, filters: Filters, *more: str) -> list[RunOutcome]:
     """Return the matching runs that are over and for which ``more`` conditions hold, the oldest
     first. Recalled runs are left out."""
-    where, values = conditions(store, filters, *more, f"runs.code NOT IN ({listed(NO_OUTCOME)})")
+    where, values = conditions(store, filters, *more, f"runs.code NOT IN ({sql_list(NO_OUTCOME)})")
     sql = f"FROM runs{OF_RUNS} {where} ORDER BY runs.created, runs.id"
     return read(store, RunOutcome, "runs", sql, values)
 
@@ -254,7 +254,7 @@ def elapsed_points(store: Store, trial: int, names: Sequence[str] = ()) -> Elaps
     """Return the elapsed times of the runs of a trial (its row), of all tests or those with these
     names. Tests are read one by one in the order of the index, so that nothing is sorted or looked
     up."""
-    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({listed(NO_OUTCOME)})"
+    over = f"runs.test = ? AND runs.trial = ? AND runs.code NOT IN ({sql_list(NO_OUTCOME)})"
     asked = f"SELECT runs.run_id, runs.script_started, {_SECONDS} FROM runs WHERE {over}"
     points: list[ElapsedPoints] = []
     odd: dict[str, int] = {}

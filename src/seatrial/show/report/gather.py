@@ -29,6 +29,7 @@ from seatrial.model.schedulers import scheduler_of
 from seatrial.model.task_placement import launchers_of
 from seatrial.model.test import Case
 from seatrial.results import notes as note_file
+from seatrial.results.case_figures import NUMBERS
 from seatrial.results.criteria.mix import OverallState, overall
 from seatrial.results.criteria.view import Result, TrialView
 from seatrial.results.notes import Note
@@ -47,7 +48,6 @@ from seatrial.results.status import (
     with_evidence,
 )
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import NUMBERS
 from seatrial.results.store.queries import owned
 from seatrial.results.store.schema import Store
 from seatrial.results.trial_history import Span, TrialHistory, outages_of

@@ -32,7 +32,7 @@ from seatrial.model.topology import Topology
 from seatrial.results.slow_places import NOT_OF_NODES, WILLED
 from seatrial.results.store import nodes, queries
 from seatrial.results.store.nodes import NO_TIME, STAGES, NodeCase, TrialRuns
-from seatrial.results.store.queries import MEASURED, NO_OUTCOME, listed
+from seatrial.results.store.queries import MEASURED, NO_OUTCOME, sql_list
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.show.web.page import PageQuery
@@ -574,7 +574,7 @@ def turns_of(store: Store, trials: Sequence[TrialRow]) -> list[NodeEvent]:
     tags = {trial.row: trial.tag for trial in trials}
     sql = (
         "SELECT time, number, detail, text, trial FROM trial_events"
-        f" WHERE trial IN ({listed(tags)}) AND number IN ({listed(_TURNS)})"
+        f" WHERE trial IN ({sql_list(tags)}) AND number IN ({sql_list(_TURNS)})"
         " ORDER BY time, trial, seq"
     )
     return [

@@ -15,7 +15,6 @@ from seatrial.model.figures import ELAPSED
 from seatrial.model.test import Stage
 from seatrial.results import notes as note_file
 from seatrial.results.bands import BY_LEVEL
-from seatrial.results.fact_sources import with_node_changes
 from seatrial.results.given import GivenEntry
 from seatrial.results.history import (
     SUCCESS_RATE,
@@ -25,6 +24,7 @@ from seatrial.results.history import (
     is_success_rate,
     number_given,
     success_rates,
+    with_node_changes,
 )
 from seatrial.results.metric_records import metric_records
 from seatrial.results.references import Expected, expected

@@ -26,7 +26,7 @@ from seatrial.model.topology import summary
 from seatrial.results import slow_places
 from seatrial.results.slow_places import SlowPlaces, places_of
 from seatrial.results.store import queries, series
-from seatrial.results.store.queries import listed
+from seatrial.results.store.queries import sql_list
 from seatrial.results.store.tables import Filters, TrialRow
 from seatrial.show.web.nodes import (
     NodeBlock,
@@ -309,7 +309,7 @@ def accused_of(view: View) -> tuple[Suspects | None, SlowPlaces | None, int]:
         tests=[view.test] if view.test else None,
         rehearsed=True,
     )
-    of_trials = f"runs.trial IN ({listed(trial.row for trial in view.trials) or 0})"
+    of_trials = f"runs.trial IN ({sql_list(trial.row for trial in view.trials) or 0})"
 
     def judge() -> tuple[Suspects, SlowPlaces]:
         store = view.state.store()

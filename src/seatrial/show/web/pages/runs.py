@@ -22,8 +22,7 @@ from seatrial.model.node_set import unfold_or_empty
 from seatrial.model.run_settings import described, effective
 from seatrial.model.test import JobOptions, Test
 from seatrial.results import one_run
-from seatrial.results.promises import promises_in
-from seatrial.results.references import expected, with_elapsed
+from seatrial.results.references import expected, promises_in, with_elapsed
 from seatrial.results.store import queries, run_lists
 from seatrial.results.store.queries import excluded_runs
 from seatrial.results.store.queries import trial as trial_of

@@ -15,27 +15,27 @@ from seatrial.judge.statistics.two_samples import MIN_RELATIVE_CHANGE
 from seatrial.model.figures import ELAPSED
 from seatrial.results import ratios
 from seatrial.results.best import BestQuery, BestTable, OverSizes, best_settings, over_sizes
+from seatrial.results.case_figures import CORES, parameters_of, varying
 from seatrial.results.compare import Comparison, Difference, compare_sides
-from seatrial.results.curves import CurveTable, is_over_size, over_x
-from seatrial.results.fact_sources import node_differences
 from seatrial.results.given import GivenEntry, measured_sides
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
-from seatrial.results.panels import parameters_of, varying
-from seatrial.results.provenance import differences
+from seatrial.results.provenance import differences, node_differences
 from seatrial.results.ratios import AXES
 from seatrial.results.scaling import (
     PAYS,
+    CurveTable,
     Ladder,
     ScalingQuery,
     ScalingTable,
+    is_over_size,
     ladders,
+    over_x,
     without_metric,
 )
 from seatrial.results.selection import Side, cases_of, gather, is_named, trials_of, words_of
 from seatrial.results.sizes import are_numbers, is_size, labels_of, values_of
 from seatrial.results.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.results.store import queries
-from seatrial.results.store.by_case import CORES
 from seatrial.results.store.tables import TrialRow
 from seatrial.show.best import best_page
 from seatrial.show.compare import (
