@@ -165,6 +165,14 @@ def loaded_by(statement: str, whole: bool = False) -> set[str]:
     return {name if whole else name.split(".")[0] for name in done.stdout.split()}
 
 
+def test_the_help_of_all_commands_imports_no_act() -> None:
+    every = "from seatrial.cli import about, seatrial; list(about.pages(seatrial))"
+    names = loaded_by(every, whole=True)
+    assert "seatrial.plugins.usage.commands" in names
+    rooms = {name.split(".")[1] for name in names if name.startswith("seatrial.")}
+    assert not rooms & {"decide", "execute", "journal", "judge", "show"}
+
+
 SUITE = """\
 app: t
 run: {script: echo $SECONDS 3$RANDOM}

@@ -349,12 +349,14 @@ class Study(Struct, frozen=True):
     #: The line in ``seatrial --help``.
     help: str
     #: ``module:function``, called with the Store and the value of each option as keywords. It
-    #: returns a `seatrial.show.page.Page`. Its docstring is the help of the command. It raises
-    #: `seatrial.UsageError` for what cannot be answered.
+    #: returns a `seatrial.show.page.Page`. It raises `seatrial.UsageError` for what cannot be
+    #: answered.
     run: str
     options: tuple[Option, ...] = ()
     #: The heading in ``seatrial --help`` under which it stands.
     group: str = "Judge results"
+    #: The help of the command; "": the docstring of that function, which is then imported for it.
+    about: str = ""
 
 
 class SuspectSource(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Shell completion of what people name: trials, runs, tests, machines.
+"""Shell completion of what people name: trials, runs, tests, verdicts.
 
 It reads names alone, so that the shell does not wait. ``cli/options.py`` names these functions.
 """
@@ -12,15 +12,13 @@ import click
 
 from seatrial.execute.trial_paths import tags
 from seatrial.model.codes import CODES
-from seatrial.model.machine_file import LOCAL, described
-from seatrial.results.selection import KEYS
 
 MAX_SHOWN = 200
 
 
 def trials(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Return the tags that begin so."""
-    return _beginning(_tags(_folder(context)), begun)
+    return beginning(_tags(_folder(context)), begun)
 
 
 def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -28,34 +26,20 @@ def runs(context: click.Context, param: click.Parameter, begun: str) -> list[str
     folder = _folder(context)
     tag, slash, run = begun.partition("/")
     if not slash:
-        return _beginning((f"{name}/" for name in _tags(folder)), begun)
+        return beginning((f"{name}/" for name in _tags(folder)), begun)
     names = (path.parent.name for path in folder.glob(f"{tag}/runs/**/job.sh"))
-    return [f"{tag}/{name}" for name in _beginning(names, run)]
-
-
-def sides(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the sides of a comparison that begin so: tags, behind a colon or @ the names of
-    conditions."""
-    if ":" not in begun and begun[:1] != "@":
-        return trials(context, param, begun)
-    at = max(begun.rfind(sign) for sign in ":@,") + 1
-    return [begun[:at] + name for name in _beginning((f"{name}=" for name in KEYS), begun[at:])]
+    return [f"{tag}/{name}" for name in beginning(names, run)]
 
 
 def tests(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Return the tests of all trials that begin so."""
     scripts = _folder(context).glob("[!.]*/scripts/*.sh")
-    return _beginning({path.stem.replace("+", "/").replace("//", "+") for path in scripts}, begun)
+    return beginning({path.stem.replace("+", "/").replace("//", "+") for path in scripts}, begun)
 
 
 def verdicts(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
     """Return the verdicts that begin so, as one word each."""
-    return _beginning((code.name.replace(" ", "-") for code in CODES.values()), begun)
-
-
-def machines(context: click.Context, param: click.Parameter, begun: str) -> list[str]:
-    """Return the machines that begin so, by name, and `local`."""
-    return _beginning([LOCAL, *described()], begun)
+    return beginning((code.name.replace(" ", "-") for code in CODES.values()), begun)
 
 
 def folders(
@@ -74,5 +58,6 @@ def _tags(folder: Path) -> list[str]:
     return tags(folder)
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[str]:
+def beginning(names: Iterable[str], begun: str) -> list[str]:
+    """Return the first of the names that begin so, sorted."""
     return sorted(islice((name for name in names if name.startswith(begun)), MAX_SHOWN))

@@ -20,15 +20,18 @@ T = TypeVar("T")
 Decorator = Callable[..., Any]
 
 STAGES = ("alone", "full")  # of suite.model.Stage
+DESCRIBED = ("machines", "sides")  # what ``cli/complete_described.py`` completes
 _LABEL = r"([A-Za-z]\w{0,99})=([^,\"'\x00-\x1f\x7f]{1,100})"
 
 
 def complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """Return what completes a word in the shell: a function of ``cli/complete.py``, which is
-    imported when the shell asks."""
+    """Return what completes a word in the shell: a function of ``cli/complete.py``, or of
+    ``cli/complete_described.py``, which is imported when the shell asks."""
+    module = "complete_described" if kind in DESCRIBED else "complete"
+    place = f"seatrial.cli.{module}:{kind}"
 
     def names(context: click.Context, param: click.Parameter, begun: str) -> list[Any]:
-        completed: list[Any] = load(f"seatrial.cli.complete:{kind}")(context, param, begun)
+        completed: list[Any] = load(place)(context, param, begun)
         return completed
 
     return names

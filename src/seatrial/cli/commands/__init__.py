@@ -46,7 +46,7 @@ def act(place: str) -> Callable[[Callable[[], None]], Act]:
 def study_command(study: Study) -> click.Command:
     """Return the command that asks a study of a plug-in and prints its page."""
 
-    @click.command(study.name, help=inspect.getdoc(load(study.run)))
+    @click.command(study.name, help=study.about or inspect.getdoc(load(study.run)))
     @drawn_format_option
     @click.pass_obj
     def command(folders: Folders, /, **asked: str) -> int:

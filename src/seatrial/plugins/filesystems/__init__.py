@@ -80,6 +80,18 @@ def seatrial_keys() -> list[Key]:
     ]
 
 
+_FILE_SYSTEMS = """\
+Show each file system: what was promised of it and the best that was found, sweeps, drills.
+
+The best is the best median of a case: of several cases the best one looks better than it is,
+so it is no more than a beginning; `seatrial best` and `seatrial io sweep` tell more.
+
+\b
+seatrial filesystems
+seatrial filesystems --machine frost --format json
+"""
+
+
 @hookimpl
 def seatrial_studies() -> list[Study]:
     return [
@@ -90,5 +102,6 @@ def seatrial_studies() -> list[Study]:
             "seatrial.plugins.filesystems.study:file_systems",
             (Option("machine", "Only those of this machine."),),
             "Look after file systems",
+            about=_FILE_SYSTEMS,
         )
     ]

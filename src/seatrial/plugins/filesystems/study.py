@@ -105,15 +105,7 @@ class _FileSystems(Struct, frozen=True, kw_only=True):
 
 
 def file_systems(store: Store, machine: str = "") -> Page:
-    """Show each file system: what was promised of it and the best that was found, sweeps, drills.
-
-    The best is the best median of a case: of several cases the best one looks better than it is,
-    so it is no more than a beginning; `seatrial best` and `seatrial io sweep` tell more.
-
-    \b
-    seatrial filesystems
-    seatrial filesystems --machine frost --format json
-    """
+    """Return the page of the file systems, as ``seatrial filesystems``."""
     return _page(_found(store, machine))
 
 

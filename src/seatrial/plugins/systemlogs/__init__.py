@@ -66,6 +66,16 @@ def seatrial_collectors() -> list[str]:
     return ["seatrial.plugins.systemlogs.collector:LogReader"]
 
 
+_LOGS = """\
+Show what system logs had while runs were under way: by node, rule and hour.
+
+The machine's file names the logs (`logs:`). They are read in the window of each run: from a
+little before its start to a little after its end. A line is counted once, however many runs
+have it in their windows. Beside rules, shapes of lines are told that no run has which passed;
+p is the chance of that, times the number of shapes. Lines themselves are not kept.
+"""
+
+
 @hookimpl
 def seatrial_studies() -> list[Study]:
     return [
@@ -88,6 +98,7 @@ def seatrial_studies() -> list[Study]:
                 ),
                 Option("unusual", "Only shapes that no run has which passed.", flag=True),
             ),
+            about=_LOGS,
         )
     ]
 

@@ -60,13 +60,7 @@ def logs(
     by: str,
     unusual: str,
 ) -> Page:
-    """Show what system logs had while runs were under way: by node, rule and hour.
-
-    The machine's file names the logs (`logs:`). They are read in the window of each run: from a
-    little before its start to a little after its end. A line is counted once, however many runs
-    have it in their windows. Beside rules, shapes of lines are told that no run has which passed;
-    p is the chance of that, times the number of shapes. Lines themselves are not kept.
-    """
+    """Return the page of what system logs had while runs were under way, as ``seatrial logs``."""
     start = _start_of(since)
     runs = runs_read(store, machine, start, trial)
     if not runs:

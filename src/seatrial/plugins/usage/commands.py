@@ -495,7 +495,10 @@ def incident() -> None:
 
 
 _machine = click.option(
-    "-m", "--machine", shell_complete=complete("machines"), help="Machine, by name or file."
+    "-m",
+    "--machine",
+    shell_complete=complete("machines"),
+    help="Machine, by name or file.",
 )
 _values = together(
     value_option("--from", "start", "TIME", "When it began: 2012-01-20T03:00, 2d.", type=MOMENT),
@@ -601,7 +604,12 @@ def losses() -> None:
     "Jobs that go to another machine, such as application=g09 or mode=compat; as for `seatrial "
     "usage --where`. May be repeated: all must hold.",
 )
-@text_option("--to", "NAME", "The machine to which they go.", shell_complete=complete("machines"))
+@text_option(
+    "--to",
+    "NAME",
+    "The machine to which they go.",
+    shell_complete=complete("machines"),
+)
 @value_option(
     *("--speed", "FACTOR"),
     "How many times as fast they run there; default: by tests of the application that ran on both "
