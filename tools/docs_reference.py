@@ -20,8 +20,7 @@ from seatrial.cli.about import FILES, CommandHelp, pages, shape_of
 from seatrial.execute.plan.policy import ANSWERS
 from seatrial.execute.script import SCRIPT_EXIT_CODES
 from seatrial.journal.events import EVENT_KINDS, Event, RunEvent
-from seatrial.journal.run_life import RUN_STATE_HELP
-from seatrial.journal.trial import TRIAL_STATE_HELP
+from seatrial.journal.trial import RUN_STATE_HELP, TRIAL_STATE_HELP
 from seatrial.model.codes import CODES
 from seatrial.model.documents import json_schema
 from seatrial.model.expressions import FACTS, FUNCTIONS

@@ -23,7 +23,7 @@ from seatrial.execute.driver import Driver
 from seatrial.execute.run_collector import Collected
 from seatrial.execute.runs import HangDetector, OutputState, PlacementTarget
 from seatrial.journal.events import JobStarted, OutputQuiet, RunJudged
-from seatrial.journal.run_life import RunState
+from seatrial.journal.trial import RunState
 from seatrial.model.codes import LOST
 from seatrial.model.node_set import unfold
 from tests.programs import LONG_S, Workplace, job_shells

@@ -15,7 +15,7 @@ import pytest
 
 from seatrial.journal.events import NodeDown, TrialStarted
 from seatrial.journal.journal import read
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.model.codes import PASS
 from seatrial.units import SECOND_NS
 from tests.execute.disturbed import options

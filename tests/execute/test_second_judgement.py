@@ -19,7 +19,7 @@ from seatrial.journal.events import (
     RunJudgedAgain,
     ScriptEnded,
 )
-from seatrial.journal.run_life import RecordedRun
+from seatrial.journal.trial import RecordedRun
 from seatrial.model.codes import FAILED, LOST, WRONG_ANSWER, Code
 from tests.programs import Workplace
 

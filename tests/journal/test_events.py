@@ -63,8 +63,7 @@ from seatrial.journal.events import (
     UnknownEvent,
     finite,
 )
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import TrialLife
+from seatrial.journal.trial import RunLife, RunState, TrialLife
 from seatrial.model.codes import CANCELLED, CHECK_ERROR, FAILED, TIMEOUT
 from seatrial.model.file_model import DAMAGED
 from seatrial.model.policy import Limits

@@ -34,12 +34,15 @@ from seatrial.journal.events import (
     TrialStarted,
     UnknownEvent,
 )
-from seatrial.journal.run_life import RUN_STATE_HELP, RUN_TRANSITIONS, RunLife, RunState
 from seatrial.journal.trial import (
     INTERRUPTED,
+    RUN_STATE_HELP,
+    RUN_TRANSITIONS,
     TRIAL_STATE_HELP,
     TRIAL_TRANSITIONS,
     ClockSpan,
+    RunLife,
+    RunState,
     TrialLife,
     TrialState,
 )

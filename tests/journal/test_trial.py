@@ -3,8 +3,7 @@
 from typing import Any
 
 from seatrial.journal import events
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun, RunLife, RunState
-from seatrial.journal.trial import Down, Trial
+from seatrial.journal.trial import RECORDED_KINDS, Down, RecordedRun, RunLife, RunState, Trial
 
 
 def trial_of(*told: events.Event, nodes: list[str] | None = None) -> Trial[RunLife]:

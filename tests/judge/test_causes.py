@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seatrial.journal.events import RunJudged, RunJudgedAgain
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.judge import script_check
 from seatrial.judge.script_check import NO_CAUSE, CauseSearch, last_words
 from seatrial.model.codes import FAILED, KNOWN, PASS, TIMEOUT

@@ -29,7 +29,7 @@ from seatrial.journal.events import (
     TrialResumed,
     UnknownEvent,
 )
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.model.codes import FAILED, PASS, TIMEOUT, WRONG_ANSWER
 from seatrial.model.policy import PolicyTarget, Window
 from seatrial.results.node_hours import losses, sentence

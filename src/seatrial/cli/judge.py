@@ -26,7 +26,7 @@ from seatrial.execute.second_judgement import (
 from seatrial.execute.trial_folder import Record, TrialFolder, checksum_of, find, references_by_now
 from seatrial.hooks import load, provided
 from seatrial.journal.events import RunReviewed
-from seatrial.journal.run_life import RecordedRun, RunState
+from seatrial.journal.trial import RecordedRun, RunState
 from seatrial.judge.references import References
 from seatrial.model.codes import KNOWN, PASS
 from seatrial.results.references import UnreferencedFigures, is_unreferenced

@@ -43,8 +43,7 @@ from seatrial.journal import events
 from seatrial.journal.clock import present
 from seatrial.journal.events import Event, JobEnded, RequestRefused, RunJudged, RunSubmitted
 from seatrial.journal.journal import read
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import TrialLife
+from seatrial.journal.trial import RunLife, RunState, TrialLife
 from seatrial.judge.log_rules import is_left_out, node_of
 from seatrial.judge.promises import COLUMN, Promised, beside, share_cell, told
 from seatrial.judge.references import References

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self, get_origin
 from msgspec import Struct
 from msgspec.structs import fields
 
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial import RunLife, RunState
 from seatrial.model.policy import Caps, Entry, Limits, Policy
 from seatrial.model.test import Case
 from seatrial.model.topology import NodeWish

@@ -1,7 +1,7 @@
 """What the conductor knows: a fold over events, so that recovery is to replay the journal.
 
-The states of the trial and of its runs are those of ``journal.trial`` and ``run_life``. What
-may start is kept by ``admission``, what is wanted by a demand (``once``, ``waves``, ``mix``).
+The states of the trial and of its runs are those of ``journal.trial``. What may start is
+kept by ``admission``, what is wanted by a demand (``once``, ``mix``, ``race``).
 """
 
 from collections import Counter
@@ -33,8 +33,7 @@ from seatrial.decide.watchdogs import (
     is_watched,
 )
 from seatrial.journal import events
-from seatrial.journal.run_life import RunState
-from seatrial.journal.trial import Trial, TrialState
+from seatrial.journal.trial import RunState, Trial, TrialState
 from seatrial.model.codes import (
     CANCELLED,
     CUT_OFF,

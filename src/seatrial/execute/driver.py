@@ -63,7 +63,7 @@ from seatrial.execute.trial_paths import require_plain
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.journal import Journal
-from seatrial.journal.run_life import RecordedRun
+from seatrial.journal.trial import RecordedRun
 from seatrial.log import logger
 from seatrial.model.machine import Machine
 from seatrial.model.node_set import fold

@@ -41,7 +41,7 @@ from seatrial.execute.trial_folder import TrialFolder
 from seatrial.hooks import load, provided
 from seatrial.journal import events
 from seatrial.journal.events import OutputRemoved
-from seatrial.journal.run_life import RecordedRun, RunState
+from seatrial.journal.trial import RecordedRun, RunState
 from seatrial.judge.verdict import Verdict
 from seatrial.log import logger
 from seatrial.model import codes

@@ -26,8 +26,7 @@ from seatrial.journal import events
 from seatrial.journal.clock import boot_id, uptime_ns
 from seatrial.journal.encoding import encode
 from seatrial.journal.journal import Journal, read
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
-from seatrial.journal.trial import Trial, TrialLife
+from seatrial.journal.trial import RECORDED_KINDS, RecordedRun, Trial, TrialLife
 from seatrial.judge.file_use import OPEN_FILES
 from seatrial.judge.references import References
 from seatrial.judge.verdict import KnownFailures, Verdict

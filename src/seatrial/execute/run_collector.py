@@ -34,7 +34,7 @@ from seatrial.execute.trial_folder import Record, references_of
 from seatrial.files import is_full, open_regular
 from seatrial.hooks import load, provided
 from seatrial.journal.events import Event
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.judge import file_use, log_rules
 from seatrial.judge.check_values import NO_NAMES, names_of
 from seatrial.judge.checks import reading_limits

@@ -23,7 +23,7 @@ from seatrial.execute.directory import job_events, put
 from seatrial.execute.trial_paths import HUNG_SCRIPT
 from seatrial.files import make_folder, open_regular, replace_file, require_own
 from seatrial.journal.events import OutputQuiet
-from seatrial.journal.run_life import RunState
+from seatrial.journal.trial import RunState
 from seatrial.model.machine import FileSystem
 from seatrial.model.parameters import HUNG_FILE
 from seatrial.model.run_settings import OPEN_FILES_FILE, PAGES_FILE

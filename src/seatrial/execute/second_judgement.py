@@ -36,8 +36,7 @@ from seatrial.execute.trial_paths import run_directory
 from seatrial.files import read_regular
 from seatrial.journal import events
 from seatrial.journal.journal import Damage, Journal, damage_of, damage_text, read
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
-from seatrial.journal.trial import Trial
+from seatrial.journal.trial import RECORDED_KINDS, RecordedRun, Trial
 from seatrial.judge.check_tests import check_bounds, check_judging
 from seatrial.judge.check_values import names_of
 from seatrial.judge.file_use import UNITS

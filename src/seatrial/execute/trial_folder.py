@@ -29,8 +29,7 @@ from seatrial.execute.trial_paths import (
 from seatrial.files import FileOrigin
 from seatrial.journal.events import ReferencesCorrected, RunEvent
 from seatrial.journal.journal import read
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
-from seatrial.journal.trial import Trial
+from seatrial.journal.trial import RECORDED_KINDS, RecordedRun, Trial
 from seatrial.judge.log_rules import RuleFile
 from seatrial.judge.references import Reference, References, loads
 from seatrial.model.failures import KnownFailure

@@ -420,7 +420,7 @@ def write_mark(journal: Path, end: int, ending: bytes) -> None:
 #     damage_text("stability", path, damage)     # one line, with the remedy
 
 
-_PIECE = 1 << 20  # bytes, of the rest of a line that is longer than any event
+LINE_PIECE = 1 << 20  # bytes, of the rest of a line that is longer than any event
 
 
 class Damage(Struct, frozen=True):
@@ -487,7 +487,7 @@ def lines_of(file: BinaryIO, start: int, end: int | None = None) -> Iterator[Blo
     while (end is None or last < end) and (line := file.readline(LONGEST_LINE)):
         first = last
         last += len(line)
-        while not line.endswith(b"\n") and (rest := file.readline(_PIECE)):
+        while not line.endswith(b"\n") and (rest := file.readline(LINE_PIECE)):
             last += len(rest)
             line = b"\0" + rest[-ENDING:]  # longer than any event
         if not line.endswith(b"\n"):

@@ -29,8 +29,7 @@ from seatrial.hooks import load
 from seatrial.journal.clock import present
 from seatrial.journal.events import AlertRaised, Event, TrialAbandoned
 from seatrial.journal.journal import Reading
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import INTERRUPTED, ClockSpan, end_by
+from seatrial.journal.trial import INTERRUPTED, ClockSpan, RunLife, RunState, end_by
 from seatrial.judge.learning import unlearned_sums
 from seatrial.judge.references import References
 from seatrial.model.codes import RECALLED, code_of

@@ -21,8 +21,7 @@ from seatrial.decide.policy_change import differences, followed
 from seatrial.execute.plan.component import Ticks
 from seatrial.execute.trial_folder import corrected
 from seatrial.journal import events
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import Trial, end_by
+from seatrial.journal.trial import RunLife, RunState, Trial, end_by
 from seatrial.judge.references import References
 from seatrial.model import codes
 from seatrial.model.figures import ELAPSED

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from seatrial.errors import InvalidFiles
 from seatrial.execute.directory import NO_EVENTS, JobEvents
 from seatrial.journal.events import ScriptEnded, ScriptStarted
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.model.failures import LogRule
 from seatrial.model.file_model import Duration, Size, Span
 from seatrial.model.machine_file import load_machine

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.journal import journal as damage_module
 from seatrial.journal.events import AlertRaised
 from seatrial.results.store import ingest, queries
 from seatrial.results.store import upserts as gaps_module
@@ -77,8 +76,7 @@ def test_a_line_longer_than_any_event_is_a_gap(
     tmp_path: Path, location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seatrial.journal.journal.LONGEST_LINE", 4000)
-    monkeypatch.setattr(damage_module, "LONGEST_LINE", 4000)
-    monkeypatch.setattr(damage_module, "READ_AT_ONCE", 900)
+    monkeypatch.setattr("seatrial.journal.journal.LINE_PIECE", 900)
     monkeypatch.setattr(ingest, "READ_OF_TRIAL", 1000)
     trial = a_trial(tmp_path)
     whole = without_checksums(trial.folder.journal)
@@ -147,7 +145,7 @@ def test_nothing_is_read_for_each_gap_again(
     """The lines before a gap are counted from the gap before it."""
     monkeypatch.setattr(ingest, "READ_OF_TRIAL", 4000)
     monkeypatch.setattr(ingest, "FOLD_AT_ONCE", 400)
-    monkeypatch.setattr(gaps_module, "READ_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(gaps_module, "LINE_PIECE", 1 << 20)
     trial = a_trial(tmp_path)
     lines = without_checksums(trial.folder.journal).split(b"\n")[:-1] * 20
     trial.folder.journal.write_bytes(b"\nbad\n".join([*lines, b""]))

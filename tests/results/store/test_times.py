@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.results.store import export, queries
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location

@@ -37,7 +37,7 @@ from seatrial.journal.events import (
     ScriptEnded,
     SubmitEnded,
 )
-from seatrial.journal.run_life import RunLife, RunState
+from seatrial.journal.trial import RunLife, RunState
 from seatrial.model import codes
 from seatrial.model.codes import KNOWN, RECALLED
 from seatrial.model.node_set import unfold

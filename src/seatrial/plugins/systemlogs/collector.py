@@ -24,7 +24,7 @@ from seatrial.execute.runs import RunUnderWay
 from seatrial.execute.trial_folder import Record
 from seatrial.hooks import value_of
 from seatrial.journal.events import AlertRaised, Event
-from seatrial.journal.run_life import RunLife
+from seatrial.journal.trial import RunLife
 from seatrial.log import logger
 from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.model.nodes import node_names

@@ -38,8 +38,7 @@ from msgspec.structs import astuple, replace
 
 from seatrial.errors import StoreError
 from seatrial.hooks import load, provided
-from seatrial.journal.run_life import RunLife, RunState
-from seatrial.journal.trial import TrialState
+from seatrial.journal.trial import RunLife, RunState, TrialState
 from seatrial.model import codes
 
 R = TypeVar("R", bound=Struct)
@@ -261,7 +260,7 @@ RUN_TIMES = (
     "job_ended",
     "judged",
 )
-"""The times of a run, in the order in which it comes to them: see ``journal.run_life.RunLife``."""
+"""The times of a run, in the order in which it comes to them: see ``journal.trial.RunLife``."""
 
 
 GIVEN = TrialState.GIVEN.value

@@ -25,9 +25,8 @@ from seatrial.hooks import StoreTable, load, provided
 from seatrial.journal import events
 from seatrial.journal.encoding import members
 from seatrial.journal.events import Event, FigureGiven, MetricRecorded, RunEvent, finite
-from seatrial.journal.journal import _PIECE, Block, JournalMark, is_kept, lines_of
-from seatrial.journal.run_life import RUN_KINDS
-from seatrial.journal.trial import TrialLife, TrialState
+from seatrial.journal.journal import LINE_PIECE, Block, JournalMark, is_kept, lines_of
+from seatrial.journal.trial import RUN_KINDS, TrialLife, TrialState
 from seatrial.results.store.nodes import keep_nodes
 from seatrial.results.store.schema import Store, Writer, marks
 from seatrial.results.store.tables import (
@@ -476,7 +475,7 @@ class LinesBefore:
     def count(self, file: BinaryIO, end: int) -> int:
         """Return the number of lines before a byte, which is not before that of the last call."""
         file.seek(self._end)
-        while self._end < end and (data := file.read(min(_PIECE, end - self._end))):
+        while self._end < end and (data := file.read(min(LINE_PIECE, end - self._end))):
             self._end += len(data)
             self._lines += data.count(b"\n")
         return self._lines

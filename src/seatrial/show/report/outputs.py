@@ -20,8 +20,7 @@ from seatrial.execute.trial_folder import Record, TrialFolder
 from seatrial.files import open_regular
 from seatrial.journal import events
 from seatrial.journal.journal import Block, read_blocks
-from seatrial.journal.run_life import RECORDED_KINDS, RecordedRun
-from seatrial.journal.trial import Trial, TrialLife
+from seatrial.journal.trial import RECORDED_KINDS, RecordedRun, Trial, TrialLife
 from seatrial.judge.checks import reading_limits
 from seatrial.model.codes import RECALLED, code_of
 from seatrial.units import count
