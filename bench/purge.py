@@ -23,7 +23,7 @@ STREAMED = """
 import resource, sys
 import numpy as np
 from pathlib import Path
-from seatrial.plugins.purge.amounts import Limits, Sums, Volume
+from seatrial.plugins.purge.rules import Limits, Sums, Volume
 from seatrial.plugins.purge.plan_file import made
 from seatrial.plugins.purge.policy import load_policy
 from seatrial.plugins.purge.rules import Rules

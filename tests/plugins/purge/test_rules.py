@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.plugins.purge.amounts import Limits, Sums, Volume
 from seatrial.plugins.purge.names import (
     as_plain,
     check_pattern,
@@ -23,7 +22,7 @@ from seatrial.plugins.purge.names import (
     shown_name,
 )
 from seatrial.plugins.purge.policy import Policy, load_policy
-from seatrial.plugins.purge.rules import Rules
+from seatrial.plugins.purge.rules import Limits, Rules, Sums, Volume
 from tests.plugins.purge.batches import NOW, File, batch_of, policy_of
 
 

@@ -26,7 +26,6 @@ from seatrial.journal.journal import read
 from seatrial.lazy import np
 from seatrial.plugins.purge import act, mail, pages
 from seatrial.plugins.purge.act import Done, History, Wish
-from seatrial.plugins.purge.amounts import Limits, Sums, Volume
 from seatrial.plugins.purge.files_program import OpenRoot, Walk, open_root, tell_way
 from seatrial.plugins.purge.mail import warned_before
 from seatrial.plugins.purge.names import shown_name
@@ -56,7 +55,7 @@ from seatrial.plugins.purge.policy import (
     mount_options,
     user_id,
 )
-from seatrial.plugins.purge.rules import Rules
+from seatrial.plugins.purge.rules import Limits, Rules, Sums, Volume
 from seatrial.results.store.export import to_json
 from seatrial.show.text import folded, show_clock, show_minute
 from seatrial.units import SECOND_NS, count, show_bytes

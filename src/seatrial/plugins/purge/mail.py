@@ -41,12 +41,11 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import Journal, read
 from seatrial.lazy import Bools, Indices, Ints, np
 from seatrial.plugins.purge.act import journal_of
-from seatrial.plugins.purge.amounts import sums_of
 from seatrial.plugins.purge.events import PurgeWarned, PurgeWarning
 from seatrial.plugins.purge.names import shown_name
 from seatrial.plugins.purge.plan_file import Plan
 from seatrial.plugins.purge.policy import Policy, PurgeFile, Warn
-from seatrial.plugins.purge.rules import Batch, Rules, Warned, is_known
+from seatrial.plugins.purge.rules import Batch, Rules, Warned, is_known, sums_of
 from seatrial.units import SECOND_NS, count, show_bytes
 
 REGISTER = "warned.u64"

@@ -29,14 +29,13 @@ from seatrial.journal.events import Event
 from seatrial.journal.journal import read
 from seatrial.lazy import np
 from seatrial.plugins.purge.act import parts_of
-from seatrial.plugins.purge.amounts import AGES, Sum, sums_of
 from seatrial.plugins.purge.events import PurgeBatchEnded, PurgeBegun, PurgeEnded, PurgeWarned
 from seatrial.plugins.purge.mail import Recipient, owner_shown, policy_of, rules_of
 from seatrial.plugins.purge.names import name_shown, shown_name
 from seatrial.plugins.purge.plan_file import Batch as PlanBatch
 from seatrial.plugins.purge.plan_file import Plan, made, open_plan
 from seatrial.plugins.purge.policy import is_mounted_below
-from seatrial.plugins.purge.rules import DAY_NS, Rule, Rules
+from seatrial.plugins.purge.rules import AGES, DAY_NS, Rule, Rules, Sum, sums_of
 from seatrial.show.draw import svg
 from seatrial.show.draw.plots import Bar, bars
 from seatrial.show.page import Cell, Chart, Column, Link, Page, Section, Table, Text

@@ -38,7 +38,7 @@ from seatrial.cli.options import (
 @text_option("--name", "TAG", "Tag of the trial that is written.")
 @json_option
 @click.pass_obj
-@act("seatrial.plugins.rehearsal.acts:rehearse")
+@act("seatrial.plugins.rehearsal.report:rehearse")
 def rehearse() -> None:
     """Rehearse a plan: the same conductor on a simulated machine, in virtual time.
 

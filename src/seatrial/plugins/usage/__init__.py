@@ -83,10 +83,10 @@ def seatrial_suspect_sources() -> list[SuspectSource]:
 def seatrial_tables() -> list[StoreTable]:
     return [
         StoreTable(
-            "usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.filling:fill", f"{_HERE}.filling:missing"
+            "usage_jobs", f"{_HERE}.jobs:JOBS", f"{_HERE}.archive:fill", f"{_HERE}.archive:missing"
         ),
         StoreTable("usage_words", f"{_HERE}.jobs:WORD_TABLE"),
-        StoreTable("usage_imports", f"{_HERE}.filling:IMPORTS", news=NEWS),
+        StoreTable("usage_imports", f"{_HERE}.archive:IMPORTS", news=NEWS),
     ]
 
 

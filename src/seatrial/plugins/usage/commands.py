@@ -235,7 +235,7 @@ def import_gridengine() -> None:
 
 # ---- questions -----------------------------------------------------------------------------------
 
-_EDGES = Parsed("seatrial.plugins.usage.question_commands:parse_edges")
+_EDGES = Parsed("seatrial.plugins.usage.acts:parse_edges")
 _edges_option = value_option(
     "--edges",
     "SIZES",
@@ -297,7 +297,7 @@ _asked_options = together(
 )
 @_edges_option
 @_asked_options
-@act("seatrial.plugins.usage.question_commands:ask")
+@act("seatrial.plugins.usage.acts:ask")
 def ask() -> None:
     """Tell what others used: hours, jobs, users, waits, failures, energy.
 
@@ -369,7 +369,7 @@ def imports() -> None:
     "--size",
     "SIZE",
     "Jobs of about this size: 3 (nodes), 3nodes, 72cores; default: any.",
-    type=Parsed("seatrial.plugins.usage.question_commands:size_in_nodes"),
+    type=Parsed("seatrial.plugins.usage.acts:size_in_nodes"),
 )
 @value_option(
     "--walltime",
@@ -393,7 +393,7 @@ def imports() -> None:
 )
 @text_option("--by", "NAME", "What jobs are told apart by; default: machine.")
 @_asked_options
-@act("seatrial.plugins.usage.question_commands:waits")
+@act("seatrial.plugins.usage.acts:waits")
 def waits() -> None:
     """Tell how long jobs like yours wait: medians, percentiles, intervals.
 
@@ -410,12 +410,12 @@ def waits() -> None:
     "--above",
     "SIZE",
     "Jobs of more than this: 8192cores, 682nodes. A job of exactly this size is not above it.",
-    type=Parsed("seatrial.plugins.usage.question_commands:size_in_cores"),
+    type=Parsed("seatrial.plugins.usage.acts:size_in_cores"),
     required=True,
 )
 @text_option("--by", "NAME", "What jobs are told apart by; default: machine.")
 @_asked_options
-@act("seatrial.plugins.usage.question_commands:share")
+@act("seatrial.plugins.usage.acts:share")
 def share() -> None:
     """Tell which share of the hours were of jobs above a size.
 
@@ -437,7 +437,7 @@ def share() -> None:
 )
 @_edges_option
 @_asked_options
-@act("seatrial.plugins.usage.question_commands:coverage")
+@act("seatrial.plugins.usage.acts:coverage")
 def coverage() -> None:
     """Tell which share of the hours the tests of SUITE stand for, and what to add first.
 
@@ -474,7 +474,7 @@ _common = together(
 @value_option("--until", "TIME", "Jobs that ended before then.", type=MOMENT, default=0)
 @text_option("--job", "ID", "How the charge of this job is made, step by step.")
 @_common
-@act("seatrial.plugins.usage.charge_commands:charges")
+@act("seatrial.plugins.usage.acts:charges")
 def charges() -> None:
     """Show what jobs are charged, by user, account, month or queue.
 
@@ -515,7 +515,7 @@ _why = value_option("--why", "TEXT", "Why.", required=True)
 @_values
 @text_option("--id", "name", "NAME", "Its id; default: a random one.")
 @click.pass_obj
-@act("seatrial.plugins.usage.charge_commands:add")
+@act("seatrial.plugins.usage.acts:add")
 def incident_add() -> None:
     """Record an incident; TEXT says what happened, as users are told.
 
@@ -529,7 +529,7 @@ def incident_add() -> None:
 @text_option("--text", "TEXT", "What happened.")
 @_why
 @click.pass_obj
-@act("seatrial.plugins.usage.charge_commands:correct")
+@act("seatrial.plugins.usage.acts:correct")
 def incident_correct() -> None:
     """Correct an incident: what is given replaces what was said."""
 
@@ -538,7 +538,7 @@ def incident_correct() -> None:
 @click.argument("name", metavar="ID")
 @_why
 @click.pass_obj
-@act("seatrial.plugins.usage.charge_commands:withdraw")
+@act("seatrial.plugins.usage.acts:withdraw")
 def incident_withdraw() -> None:
     """Withdraw an incident. It stays in the file, and in `list --all`."""
 
@@ -548,7 +548,7 @@ def incident_withdraw() -> None:
 @click.option("--all", "whole", is_flag=True, help="Also what was withdrawn or corrected.")
 @format_option("table", "json", "csv")
 @click.pass_obj
-@act("seatrial.plugins.usage.charge_commands:list_incidents")
+@act("seatrial.plugins.usage.acts:list_incidents")
 def incident_list() -> None:
     """List the incidents, who recorded them, and what was changed."""
 
@@ -577,7 +577,7 @@ def incident_list() -> None:
 )
 @click.option("--names", is_flag=True, help="Name the users in the messages and their files.")
 @_common
-@act("seatrial.plugins.usage.charge_commands:losses")
+@act("seatrial.plugins.usage.acts:losses")
 def losses() -> None:
     """Show what incidents cost: core-hours lost, refunds, and time for which nodes had no job.
 

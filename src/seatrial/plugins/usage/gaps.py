@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, print_page
-from seatrial.plugins.usage.filling import IMPORTS, StoredImport
+from seatrial.plugins.usage.archive import IMPORTS, StoredImport
 from seatrial.results.store.schema import Store
 from seatrial.show.page import Column, Page, Part, Section, Table, Text
 from seatrial.show.text import show_minute
