@@ -4,7 +4,7 @@
     gates = admission.gates(now)        # what the time and the gauges hold back now
     gates.held, gates.next_hold
 
-An ``Budget`` (``demand``) is what one decision may launch, caps and targets included.
+A ``Budget`` (``demand``) is what one decision may launch, caps and targets included.
 """
 
 from __future__ import annotations

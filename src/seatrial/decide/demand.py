@@ -1,8 +1,8 @@
-"""The demand: which runs are wanted, and which of them are chosen next: ``once``, ``waves`` or
-``mix``.
+"""The demand: which runs are wanted, and which of them are chosen next: ``once``, ``mix`` or
+``race``.
 
 A demand is a fold over events, as its conductor is. ``choose`` changes nothing: it takes runs from
-an budget, which counts what was taken.
+a budget, which counts what was taken.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@
 A figure rises with nodes, tasks and sizes, saturates, and may fall again: so a few points tell of
 their neighbours, and most of the grid need not run. The first block is a part of the grid that is
 spread evenly, from small to large. Each further block has the points that may be best by the
-surface through all figures (``statistics.surface``): those with the highest upper bound, each
+surface through all figures (``statistics.trends``): those with the highest upper bound, each
 chosen as if the ones before it had run (Desautels, Krause and Burdick 2014). A point that ran may
 run again, where noise hides which point is best. The best one by now runs in every block, so that
 a file system that is slower for a time is told from a worse point.

@@ -21,6 +21,8 @@ from seatrial.model.node_set import unfold
 from seatrial.model.nodes import facts_of, groups_with
 from seatrial.model.test import Case, Check, Test
 
+LONGEST_REASON = 400  # characters of an error that a finding tells
+
 CASE_NAMES = ("nodes", "tasks", "tasks_per_node", "threads")
 """What expressions of checks may use besides parameters and facts: the numbers of the case."""
 

@@ -12,13 +12,33 @@ from pathlib import Path
 
 from seatrial.escaping import plain
 from seatrial.hooks import CheckKind, load, provided
-from seatrial.judge import check_values, python_function, reading
-from seatrial.judge.check_values import Names, faults_of_check, kinds_of
+from seatrial.judge import python_function
+from seatrial.judge.check_values import (
+    LONGEST_REASON,
+    NO_NAMES,
+    Names,
+    ValueBounds,
+    bounds_of,
+    faults_of_check,
+    kinds_of,
+    pattern_of,
+    text_of,
+)
 from seatrial.judge.formats import remedy_for, without_labels
 from seatrial.judge.isolated import SearchFailed, find_all, find_placed
 from seatrial.judge.outputs import hello, xthi
 from seatrial.judge.placement import AskedShape, Cpus, CpusGiven, ThreadPlace, cpus_of, judge
-from seatrial.judge.reading import DEFAULT_LIMIT, Missing, own_words, read_text, unreadable
+from seatrial.judge.reading import (
+    DEFAULT_LIMIT,
+    HostFailed,
+    Missing,
+    Unreadable,
+    own_words,
+    read_text,
+    sha256,
+    size_of,
+    unreadable,
+)
 from seatrial.judge.script_check import find_by_script
 from seatrial.model import orders
 from seatrial.model.codes import CHECK_ERROR, FAILED, MISPLACED, PASS, WRONG_ANSWER
@@ -28,14 +48,12 @@ from seatrial.model.task_placement import PLACEMENT_FILE
 from seatrial.model.test import Check, Metric, Test
 from seatrial.units import show_number
 
-LONGEST_REASON = 400
-
 
 def find_faults(
     test: Test,
     folder: Path,
     exit_code: int | None,
-    names: check_values.Names = check_values.NO_NAMES,
+    names: Names = NO_NAMES,
 ) -> list[Finding]:
     """Return the findings of a test's checks on a run, the exit code first. If no check is about
     the exit code, it must be 0. ``exit_code`` is None if the script left none, ``names`` are those
@@ -53,7 +71,7 @@ def find_fault(
     check: Check,
     folder: Path,
     exit_code: int | None,
-    names: check_values.Names = check_values.NO_NAMES,
+    names: Names = NO_NAMES,
     test_folder: Path = Path(),
 ) -> Finding | None:
     """Return the finding of one check on the run in ``folder``, with the name of the check; None if
@@ -65,7 +83,7 @@ def find_fault(
 
 
 def _finding(
-    check: Check, folder: Path, exit_code: int | None, names: check_values.Names, test_folder: Path
+    check: Check, folder: Path, exit_code: int | None, names: Names, test_folder: Path
 ) -> Finding | None:
     if check.exit_code is not None:
         return _exit_code(check, folder, exit_code)
@@ -81,7 +99,7 @@ def _finding(
             fault = _python(check.python, test_folder, folder, names)
         else:
             fault = _FUNCTIONS[kinds[0]](check, folder, names)
-    except reading.Unreadable as error:
+    except Unreadable as error:
         return unreadable(error, WRONG_ANSWER)
     except SearchFailed as error:
         return Finding(CHECK_ERROR, f"{check.in_file}: the pattern of a check {error}")
@@ -106,41 +124,41 @@ def _exit_code(check: Check, folder: Path, exit_code: int | None) -> Finding | N
 # ---- the other kinds: the fault of a run, "" if there is none --------------------------------
 
 
-def _contains(check: Check, folder: Path, names: check_values.Names) -> str:
-    wanted = check_values.text_of(check.contains or "", names)
+def _contains(check: Check, folder: Path, names: Names) -> str:
+    wanted = text_of(check.contains or "", names)
     is_there = wanted in _text_of(check, folder)
     return "" if is_there else f"{check.in_file} does not contain {shown(wanted)}"
 
 
-def _absent(check: Check, folder: Path, names: check_values.Names) -> str:
-    unwanted = check_values.text_of(check.absent or "", names)
+def _absent(check: Check, folder: Path, names: Names) -> str:
+    unwanted = text_of(check.absent or "", names)
     before, match, _ = _text_of(check, folder).partition(unwanted)
     line = before.count("\n") + 1
     return f"{check.in_file} contains {shown(unwanted)} in line {line}" if match else ""
 
 
-def _matches(check: Check, folder: Path, names: check_values.Names) -> str:
-    pattern = check_values.pattern_of(check.matches or "", names)
+def _matches(check: Check, folder: Path, names: Names) -> str:
+    pattern = pattern_of(check.matches or "", names)
     text = _text_of(check, folder)
     (matches,) = find_all([pattern], text, most=1)
     fault = f"{check.in_file} does not match {shown(pattern)}"
     return "" if matches else f"{fault}{remedy_for(text)}"
 
 
-def _file(check: Check, folder: Path, names: check_values.Names) -> str:
+def _file(check: Check, folder: Path, names: Names) -> str:
     try:
-        reading.size_of(folder, check.file or "")
-    except reading.HostFailed:
+        size_of(folder, check.file or "")
+    except HostFailed:
         raise
-    except reading.Unreadable as error:
+    except Unreadable as error:
         return str(error)
     return ""
 
 
-def _value(check: Check, folder: Path, names: check_values.Names) -> str:
+def _value(check: Check, folder: Path, names: Names) -> str:
     """Every number that is found must pass, so that a right one cannot hide a wrong one."""
-    bounds = check_values.bounds_of(check, names)
-    pattern = check_values.pattern_of(check.value or "", names)
+    bounds = bounds_of(check, names)
+    pattern = pattern_of(check.value or "", names)
     text = _text_of(check, folder)
     placed = find_placed(pattern, text)
     if not placed:
@@ -155,7 +173,7 @@ def _value(check: Check, folder: Path, names: check_values.Names) -> str:
     return ""
 
 
-def _missed(value: float, bounds: check_values.ValueBounds) -> str:
+def _missed(value: float, bounds: ValueBounds) -> str:
     """Return which bound a value misses, in words; "" if none."""
     equals, allowed, at_least, at_most = bounds
     if equals is not None:
@@ -170,20 +188,20 @@ def _missed(value: float, bounds: check_values.ValueBounds) -> str:
     return ""
 
 
-def _identical(check: Check, folder: Path, names: check_values.Names) -> str:
+def _identical(check: Check, folder: Path, names: Names) -> str:
     name = check.identical or ""
-    is_sum, wanted = reading.sha256(folder, name), (check.sha256 or "").lower()
+    is_sum, wanted = sha256(folder, name), (check.sha256 or "").lower()
     if is_sum == wanted:
         return ""
     return f"{name} has sha256 {is_sum[:12]}..., not {wanted[:12]}..."
 
 
-def _python(named: str, test_folder: Path, folder: Path, names: check_values.Names) -> str:
+def _python(named: str, test_folder: Path, folder: Path, names: Names) -> str:
     fault = python_function.fault_by(named, test_folder, folder, names)
     return f"{Path(named).name}: {plain(fault)}" if fault else ""
 
 
-_FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
+_FUNCTIONS: dict[str, Callable[[Check, Path, Names], str]] = {
     "contains": _contains,
     "absent": _absent,
     "matches": _matches,
@@ -193,7 +211,7 @@ _FUNCTIONS: dict[str, Callable[[Check, Path, check_values.Names], str]] = {
 }
 
 
-def _of_plugin(kind: CheckKind, check: Check, folder: Path, names: check_values.Names) -> str:
+def _of_plugin(kind: CheckKind, check: Check, folder: Path, names: Names) -> str:
     fault: str = load(kind.find)(getattr(check, kind.name), folder, check.in_file)
     return plain(fault[:LONGEST_REASON])
 
@@ -202,11 +220,11 @@ _FUNCTIONS |= {kind.name: partial(_of_plugin, kind) for kind in provided("seatri
 
 
 def _text_of(check: Check, folder: Path) -> str:
-    return reading.read_text(folder, check.in_file, _limit(check))
+    return read_text(folder, check.in_file, _limit(check))
 
 
 def _limit(read: Check | Metric) -> int:
-    return reading.DEFAULT_LIMIT if read.size_limit is None else read.size_limit.bytes
+    return DEFAULT_LIMIT if read.size_limit is None else read.size_limit.bytes
 
 
 def reading_limits(test: Test) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import cast
 from seatrial.errors import suggest
 from seatrial.escaping import plain
 from seatrial.judge import python_function
-from seatrial.judge.check_values import fault_of_pattern
+from seatrial.judge.check_values import LONGEST_REASON, fault_of_pattern
 from seatrial.judge.formats import LESS, find_format, formats, remedy_for, told
 from seatrial.judge.isolated import MAX_MATCHES, SearchFailed, find_all
 from seatrial.judge.outputs import oth
@@ -23,8 +23,6 @@ from seatrial.model.figures import ELAPSED, Finding, Measured, MetricValue, numb
 from seatrial.model.file_model import Size
 from seatrial.model.test import Check, Consistency, Metric, Reduce, Test
 from seatrial.units import BYTES_PER_SECOND_OF, SECONDS_OF, Direction, show_share, show_unit
-
-LONGEST_REASON = 400
 
 
 def measure(test: Test, folder: Path) -> Measured:

@@ -4,7 +4,7 @@ references = load(Path("machines/frost/references.yaml"))
 reference = matching(references, "stream", "triad", {"threads": 2}, "gcc")
 finding = judge(figure, reference)          # None, or e.g. performance: triad ... is 12 % below ...
 
-``judge.learning`` learns them from measurements, ``judge.reference_file`` writes them.
+``judge.learning`` learns them from measurements, and writes them.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The separate process of ``search``: a program that imports nothing of Seatrial, so that Python
+"""The separate process of ``isolated``: a program that imports nothing of Seatrial, so that Python
 starts it fast and in isolation."""
 
 import json
