@@ -24,7 +24,7 @@ from seatrial.execute.detect import find_machine
 from seatrial.execute.driver import Driver
 from seatrial.execute.ledger import Observer
 from seatrial.execute.plan.check import check_plan
-from seatrial.execute.plan.load import load_plan as read_plan
+from seatrial.execute.plan.check import load_plan as read_plan
 from seatrial.execute.prepare import new_tag, prepare_trial, require_cases
 from seatrial.execute.requests import DriveOutcome
 from seatrial.execute.trial_folder import TrialFolder, find

@@ -9,11 +9,19 @@ import click
 from seatrial.cli import Folders
 from seatrial.cli.query_common import opened, print_page, tell_damage
 from seatrial.results import provenance
-from seatrial.results.compare import Comparison, Difference, compare_sides
+from seatrial.results.compare import Comparison, compare_sides
 from seatrial.results.provenance import node_differences
 from seatrial.results.ratios import per_resource
 from seatrial.results.scaling import ladders
-from seatrial.results.selection import Side, gather, is_named, parse_side, trials_of, words_of
+from seatrial.results.selection import (
+    Difference,
+    Side,
+    gather,
+    is_named,
+    parse_side,
+    trials_of,
+    words_of,
+)
 from seatrial.results.spread_comparison import compare_spreads
 from seatrial.show.compare import compare_page, ladder_page, spread_page
 

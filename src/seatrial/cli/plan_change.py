@@ -21,7 +21,7 @@ from seatrial.decide.policy_change import (
 )
 from seatrial.errors import UsageError
 from seatrial.execute import plan_trials
-from seatrial.execute.plan.load import load_plan
+from seatrial.execute.plan.check import load_plan
 from seatrial.execute.plan.prepare import PreparedComponent
 from seatrial.execute.plan_trials import PlanTrial
 from seatrial.execute.requests import Request

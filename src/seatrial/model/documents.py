@@ -726,6 +726,12 @@ class Location(NamedTuple):
             return None
 
 
+def unread(at: Location, *key: str | int) -> bool:
+    """Return True if a key, or something inside it, could not be decoded: the value is then a
+    default, or only a part of what the file says."""
+    return at.faulty.has(key_text((*at.key, *key)))
+
+
 def key_text(key: Sequence[Step]) -> str:
     """Return a key as faults show it: ``components[0].tests.cm4.share``."""
     text = ""

@@ -8,18 +8,16 @@ and all of them together by ``statistics.together``.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import chain, groupby
 from operator import attrgetter
 from statistics import geometric_mean, median
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.execute.trial_folder import Record
 from seatrial.grouping import grouped
 from seatrial.judge.promises import Beside
 from seatrial.judge.statistics import two_samples
@@ -43,7 +41,6 @@ from seatrial.results.case_figures import (
 )
 from seatrial.results.references import promised_of
 from seatrial.results.selection import CasePair, Side, cases_of, pair
-from seatrial.results.store.tables import TrialRow
 from seatrial.units import (
     NO_DIRECTION,
     better_by,
@@ -773,52 +770,3 @@ def origins_of(side: Side) -> str:
     told = (", ".join(filter(None, (f.system, f.source, f.date))) for f in figures if f.source)
     origins = list(dict.fromkeys(told))
     return "; ".join([*origins[:3], *([f"{len(origins) - 3} more"] if origins[3:] else [])])
-
-
-# ---- difference ----------------------------------------------------------------------------------
-#
-# One thing in which two sides of a comparison differ, and the records of a side's trials.
-
-
-LONGEST = 60
-
-
-class Difference(Struct, frozen=True):
-    """One thing that is not the same: of what, which part, and how it is on each side. Where the
-    sides cannot be shown in a few words, ``first`` and ``second`` are ""."""
-
-    subject: str
-    what: str
-    first: str = ""
-    second: str = ""
-
-
-class SideRecords(Struct):
-    """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
-
-    side: Side
-    records: "list[tuple[TrialRow, Record]]"
-    unread: list[str]
-
-
-BothSides = tuple[SideRecords, SideRecords]
-
-
-def difference_of(
-    subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
-) -> Iterator[Difference]:
-    """A difference of two sets of values, unless a side has none."""
-    first, second = set(one), set(other)
-    if first and second and first != second:
-        yield Difference(subject, what, in_short(first), in_short(second))
-
-
-def in_short(values: Iterable[Any]) -> str:
-    text = ", ".join(sorted(value_text(value) for value in values))
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def value_text(value: Any) -> str:
-    if isinstance(value, str | int | float):
-        return str(value) or "none"
-    return msgspec.json.encode(value).decode() if value else "none"

@@ -35,10 +35,10 @@ from seatrial.model.figures import ELAPSED
 from seatrial.model.identifiers import is_case, is_like
 from seatrial.results import bands
 from seatrial.results.case_figures import CaseRuns, cases_by_id
-from seatrial.results.compare import Difference
 from seatrial.results.given import GivenEntry, entries_of, given_cases, in_kind, name_of, unlike
 from seatrial.results.notes import Near, Note, nearest
 from seatrial.results.references import folders_of, promises_in
+from seatrial.results.selection import Difference
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store
 from seatrial.results.store.series import (

@@ -16,6 +16,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError, TrialError
@@ -33,17 +34,8 @@ from seatrial.model.run_settings import ASKED_KEYS, as_written
 from seatrial.model.schedulers import Slurm
 from seatrial.model.task_placement import launcher_of
 from seatrial.model.test import Test
-from seatrial.results.compare import (
-    LONGEST,
-    BothSides,
-    Difference,
-    SideRecords,
-    difference_of,
-    in_short,
-    value_text,
-)
 from seatrial.results.references import DIGITS, bound_parameters, files_of, sums_of
-from seatrial.results.selection import Side
+from seatrial.results.selection import Difference, Side
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import TrialRow
 from seatrial.units import SECOND_NS, listed
@@ -82,6 +74,18 @@ _NOT_OF_FIGURES = {  # launchers are told of each test
 }
 # What a test asks of the scheduler, which is told with its values.
 _ASKED = {f"run.{key}" for key in ASKED_KEYS}
+LONGEST = 60  # characters of the values of a side
+
+
+class SideRecords(Struct):
+    """What is known of a side's trials; ``unread`` are trials whose record could not be read."""
+
+    side: Side
+    records: list[tuple[TrialRow, Record]]
+    unread: list[str]
+
+
+BothSides = tuple[SideRecords, SideRecords]
 
 
 def differences(first: Side, second: Side) -> list[Difference]:
@@ -567,3 +571,23 @@ def sums_of_side(
             name = case_name(case.test, dict(sorted(case.parameters.items())), chain)
             found.setdefault((name, file), set()).update(counted)
     return found
+
+
+def difference_of(
+    subject: str, what: str, one: Iterable[Any], other: Iterable[Any]
+) -> Iterator[Difference]:
+    """A difference of two sets of values, unless a side has none."""
+    first, second = set(one), set(other)
+    if first and second and first != second:
+        yield Difference(subject, what, in_short(first), in_short(second))
+
+
+def in_short(values: Iterable[Any]) -> str:
+    text = ", ".join(sorted(value_text(value) for value in values))
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+
+
+def value_text(value: Any) -> str:
+    if isinstance(value, str | int | float):
+        return str(value) or "none"
+    return msgspec.json.encode(value).decode() if value else "none"

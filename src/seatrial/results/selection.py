@@ -108,6 +108,16 @@ def trials_of(sides: Sequence[Side]) -> list[TrialRow]:
     return list({trial.path: trial for side in sides for trial in side.trials}.values())
 
 
+class Difference(Struct, frozen=True):
+    """One thing that is not the same: of what, which part, and how it is on each side. Where the
+    sides cannot be shown in a few words, ``first`` and ``second`` are ""."""
+
+    subject: str
+    what: str
+    first: str = ""
+    second: str = ""
+
+
 # ---- writing ------------------------------------------------------------------------------
 
 

@@ -12,9 +12,10 @@ from msgspec import Struct, to_builtins
 
 from seatrial.judge.promises import COLUMN, NO_SHARE, share_cell, told
 from seatrial.judge.statistics.significance import remedy
-from seatrial.results.compare import Comparison, ComparisonRow, Difference, Mean, Sample
+from seatrial.results.compare import Comparison, ComparisonRow, Mean, Sample
 from seatrial.results.compare import State as Verdict
 from seatrial.results.scaling import Ladder, LadderStep
+from seatrial.results.selection import Difference
 from seatrial.results.spread_comparison import SpreadComparison, SpreadRow, SpreadVerdict
 from seatrial.show.draw import plots
 from seatrial.show.draw.svg import Axis

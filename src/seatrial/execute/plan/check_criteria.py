@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.execute.plan.component import chosen_tests, fits, id_of, only_evidence
-from seatrial.execute.plan.load import unread
 from seatrial.files import open_regular
 from seatrial.judge.file_use import UNITS
 from seatrial.judge.metrics import figure_names
-from seatrial.model.documents import Location
+from seatrial.model.documents import Location, unread
 from seatrial.model.figures import ELAPSED
 from seatrial.model.kinds import criterion_kinds, kind_of, named
 from seatrial.model.machine import Machine

@@ -13,16 +13,21 @@ from typing import NamedTuple
 
 from seatrial.decide.in_flight import planned_for
 from seatrial.errors import InvalidFiles, UsageError
-from seatrial.execute.plan.check import check_plan
+from seatrial.execute.plan.check import (
+    Loaded,
+    check_plan,
+    component_of,
+    load_plan,
+    suite_paths,
+)
 from seatrial.execute.plan.check_mix import check_mix, check_sizes
 from seatrial.execute.plan.component import chosen_tests, file_system_of, place_of, together
-from seatrial.execute.plan.load import Loaded, component_of, load_plan, suite_paths, unread
 from seatrial.execute.plan.policy import policy_of, shared_node, shares_cores
 from seatrial.execute.prepare import told_waits
 from seatrial.judge.check_tests import check_bounds, check_promises
 from seatrial.judge.references import Reference, load_for, units_of
 from seatrial.model.build import BuildKeys
-from seatrial.model.documents import Faults, Location
+from seatrial.model.documents import Faults, Location, unread
 from seatrial.model.expand import Expansion, expand
 from seatrial.model.identifiers import show
 from seatrial.model.machine import Machine, SlurmOverride

@@ -30,9 +30,8 @@ from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.plugins.facts import node_facts
 from seatrial.plugins.facts.drift import against, between
 from seatrial.plugins.facts.node_facts import READINGS, FactTable, digest_of_nodes, digests
-from seatrial.results.compare import Difference
 from seatrial.results.history import History, ReportedChange
-from seatrial.results.selection import Side
+from seatrial.results.selection import Difference, Side
 from seatrial.results.slow_places import LEAST, LEVEL, deviations
 from seatrial.results.store import queries
 from seatrial.results.store.schema import Store, marks

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.execute.plan.check import check_span
+from seatrial.execute.plan.check import Loaded, check_span
 from seatrial.execute.plan.component import fits
-from seatrial.execute.plan.load import Loaded, unread
 from seatrial.hooks import value_of
 from seatrial.judge.metrics import figure_names
-from seatrial.model.documents import Location
+from seatrial.model.documents import Location, unread
 from seatrial.model.moments import TimeSpan
 from seatrial.model.test import Test
 from seatrial.plugins.rehearsal.keys import Behaviour, ElapsedModel, Rehearsal, RehearsedEvent

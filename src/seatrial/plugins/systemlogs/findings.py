@@ -18,9 +18,8 @@ from seatrial.model.node_set import fold, unfold_or_empty
 from seatrial.plugins.facts.changed import slow_facts
 from seatrial.plugins.facts.node_facts import of_nodes
 from seatrial.plugins.systemlogs.shapes import grouped
-from seatrial.results.compare import Difference
 from seatrial.results.history import History
-from seatrial.results.selection import Side
+from seatrial.results.selection import Difference, Side
 from seatrial.results.store.schema import Store, marks
 from seatrial.results.store.tables import RunOutcome, chunks
 from seatrial.results.variability import SlowFacts

@@ -16,7 +16,7 @@ from seatrial.model.figures import ELAPSED
 from seatrial.results import ratios
 from seatrial.results.best import BestQuery, BestTable, OverSizes, best_settings, over_sizes
 from seatrial.results.case_figures import CORES, parameters_of, varying
-from seatrial.results.compare import Comparison, Difference, compare_sides
+from seatrial.results.compare import Comparison, compare_sides
 from seatrial.results.given import GivenEntry, measured_sides
 from seatrial.results.matrix import ATTRIBUTES, MatrixQuery, ResultMatrix, reasons_of, result_matrix
 from seatrial.results.provenance import differences, node_differences
@@ -32,7 +32,15 @@ from seatrial.results.scaling import (
     over_x,
     without_metric,
 )
-from seatrial.results.selection import Side, cases_of, gather, is_named, trials_of, words_of
+from seatrial.results.selection import (
+    Difference,
+    Side,
+    cases_of,
+    gather,
+    is_named,
+    trials_of,
+    words_of,
+)
 from seatrial.results.sizes import are_numbers, is_size, labels_of, values_of
 from seatrial.results.spread_comparison import SpreadComparison, compare_spreads
 from seatrial.results.store import queries
