@@ -6,8 +6,8 @@ own arguments, environment, directory, streams, signals and exit code, and it en
 ``seatrial.cli.main`` as the installed script does. What depends on the start of the interpreter
 (its variables, its memory) is tested with ``Workplace.fresh``.
 
-One server for each process of pytest and each environment. It ends when that process ends, as its
-socket closes then.
+One server for each environment, for all processes of a run of pytest: the first that asks for it
+starts it. It ends with that run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import errno
 import functools
 import gc
 import importlib
@@ -26,9 +27,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple, NoReturn, Protocol
@@ -39,6 +42,9 @@ from jinja2 import FileSystemBytecodeCache
 COMMAND = Path(sys.executable).with_name("seatrial")
 SERVE = "from tests.command_server import main; main()"  # a module's name would be the command's
 LARGEST_REQUEST = 1 << 18  # bytes: arguments and environment
+SERVERS = "PYTEST_SERVERS_OF_COMMANDS"
+"""The variable with the folder of the sockets of a run's servers. Whoever is no run of pytest has
+servers of its own."""
 
 HUGE_PAGE = 1 << 21  # bytes
 MADV_COLLAPSE = 25  # of madvise(2)
@@ -171,7 +177,7 @@ def start(
     reading, writing = os.pipe()
     files = [streams.out.fileno(), streams.err.fileno(), writing]
     try:
-        socket.send_fds(_server(python).requests, [request], files)
+        socket.send_fds(_server_of(python), [request], files)
     finally:
         os.close(writing)
     return ForkedCommand(words, reading)
@@ -196,25 +202,39 @@ def _asks_of_the_interpreter(env: Mapping[str, str]) -> bool:
     return any(env.get(name) != os.environ.get(name) for name in names)
 
 
-class Server(NamedTuple):
-    """The server, and the socket over which it gets requests."""
-
-    process: subprocess.Popen[bytes]
-    requests: socket.socket
+@functools.cache
+def _server_of(python: str) -> socket.socket:
+    """Connect to the server of an environment, which is started unless there is one."""
+    folder = os.environ.get(SERVERS) or _own_folder().name
+    address = f"{folder}/{sha256(python.encode()).hexdigest()[:16]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as theirs:
+        try:
+            theirs.bind(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            _start_server(python, theirs)
+    ours = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
+    ours.connect(address)
+    return ours
 
 
 @functools.cache
-def _server(python: str) -> Server:
-    ours, theirs = _pair()
-    process = subprocess.Popen(
-        [python, "-c", SERVE, str(theirs.fileno())],
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="seatrial-servers-")
+
+
+def _start_server(python: str, requests: socket.socket) -> None:
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    subprocess.Popen(
+        [python, "-c", SERVE, str(requests.fileno()), str(run)],
         cwd=Path(__file__).parent.parent,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a process with threads must not fork
         stdin=subprocess.DEVNULL,
-        pass_fds=[theirs.fileno()],
+        pass_fds=[requests.fileno()],
     )
-    theirs.close()
-    return Server(process, ours)
 
 
 def _line(pipe: int) -> str:
@@ -230,14 +250,14 @@ def _line(pipe: int) -> str:
 # ---- the server ---------------------------------------------------------------------------------
 
 
-def serve(requests: socket.socket) -> bool:
+def serve(requests: socket.socket, run: int) -> bool:
     """Fork a process for each request. Return True in such a process, which then is the command,
-    and False in the server once the tests have ended."""
+    and False in the server once the process ``run`` (a pidfd) has ended."""
     _load_everything()
-    return _answer(requests, with_scipy=False)
+    return _answer(requests, run, with_scipy=False)
 
 
-def _answer(requests: socket.socket, *, with_scipy: bool) -> bool:
+def _answer(requests: socket.socket, run: int, *, with_scipy: bool) -> bool:
     """Fork for each request as ``serve`` says. Those that need SciPy go to a server that has it."""
     wake_up, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -246,20 +266,21 @@ def _answer(requests: socket.socket, *, with_scipy: bool) -> bool:
     running: dict[int, int] = {}  # process -> where to tell its end
     other: socket.socket | None = None  # of the server that has SciPy
     while True:
-        ready, _, _ = select.select([requests.fileno(), wake_up], [], [])
+        ready, _, _ = select.select([requests.fileno(), wake_up, run], [], [])
+        if run in ready:
+            return False
         if wake_up in ready:
             os.read(wake_up, 4096)
             _tell_ends(running)
         if requests.fileno() in ready:
             request, streams, _, _ = socket.recv_fds(requests, LARGEST_REQUEST, 3)
-            if not request:
-                return False
             asked: Request = json.loads(request)
             if not with_scipy and STATISTICAL.intersection(asked[0]):
                 if other is None:
-                    other, theirs = _pair()
+                    other, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+                    other.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
                     if os.fork() == 0:
-                        return _serve_statistics(theirs, [requests, other], streams)
+                        return _serve_statistics(theirs, run, [requests, other], streams)
                     theirs.close()
                 socket.send_fds(other, [request], streams)
                 for stream in streams:
@@ -280,7 +301,7 @@ def _answer(requests: socket.socket, *, with_scipy: bool) -> bool:
 
 
 def _serve_statistics(
-    requests: socket.socket, others: Sequence[socket.socket], streams: Sequence[int]
+    requests: socket.socket, run: int, others: Sequence[socket.socket], streams: Sequence[int]
 ) -> bool:
     """Serve as a fork of the server that has SciPy, whose import takes 0.6 s of a core. Every fork
     would take longer if the first server had it."""
@@ -291,13 +312,7 @@ def _serve_statistics(
     for name in SCIPY:
         importlib.import_module(name)
     gc.freeze()
-    return _answer(requests, with_scipy=True)
-
-
-def _pair() -> tuple[socket.socket, socket.socket]:
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * LARGEST_REQUEST)
-    return ours, theirs
+    return _answer(requests, run, with_scipy=True)
 
 
 def _tell_ends(running: dict[int, int]) -> None:
@@ -415,5 +430,5 @@ def _run() -> NoReturn:
 
 
 def main() -> None:
-    if serve(socket.socket(fileno=int(sys.argv[1]))):
+    if serve(socket.socket(fileno=int(sys.argv[1])), os.pidfd_open(int(sys.argv[2]))):
         _run()

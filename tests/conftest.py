@@ -29,7 +29,7 @@ import pytest
 from hypothesis import settings
 
 from tests import booted_host
-from tests.command_server import PASSED_ON, handle_as_usual
+from tests.command_server import PASSED_ON, SERVERS, handle_as_usual
 from tests.gridengine import server as gridengine
 from tests.gridengine.server import GridEngineCell
 from tests.pbs import server as openpbs
@@ -163,10 +163,13 @@ _NO_HOME = pytest.StashKey[str]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Programs that the tests start keep files in the home of the user: Chromium, Open MPI, ssh.
-    Where there is none, give them one, and say so once; workers of xdist inherit it. An sshd of
-    root asks for a folder that only a boot makes."""
+    Where there is none, give them one, and say so once. An sshd of root asks for a folder that only
+    a boot makes. Workers of xdist inherit the home, and share the servers of commands."""
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        servers = os.environ[SERVERS] = tempfile.mkdtemp(prefix="seatrial-servers-")
+        config.add_cleanup(lambda: shutil.rmtree(servers, ignore_errors=True))
     given = os.environ.get("HOME", "")
     if not Path(given).is_absolute() or not Path(given).is_dir():
         home = tempfile.mkdtemp(prefix="seatrial-home-")
