@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from seatrial.execute import builds
-from seatrial.execute.builds import BUILD_LOCK, LOG, LOG_TAIL, RESULT, BuildResult, build
+from seatrial.execute.builds import BUILD_LOCK, LOG_TAIL, BuildResult, build
+from seatrial.execute.trial_paths import BUILD_LOG, BUILD_RESULT
 from seatrial.model.file_model import Duration
 from seatrial.model.machine import Toolchain
 from seatrial.model.test import Build
@@ -45,8 +46,8 @@ def test_a_good_build_has_its_sources_its_log_and_its_libraries(tmp_path: Path) 
     )
     assert make(tmp_path, script, size=3) == BuildResult(0, "")
     made = tmp_path / "builds" / "key"
-    assert (made / LOG).read_text() == "#define Agcc 3\nbad\n"
-    code, *linked = (made / RESULT).read_text().splitlines()
+    assert (made / BUILD_LOG).read_text() == "#define Agcc 3\nbad\n"
+    code, *linked = (made / BUILD_RESULT).read_text().splitlines()
     assert code == "0"
     assert linked[0] == "tool:"
     assert any("libc" in line for line in linked)
@@ -83,7 +84,7 @@ def test_however_a_script_ends_the_result_is_written(
     tmp_path: Path, script: str, code: int
 ) -> None:
     assert make(tmp_path, script).code == 1
-    assert (tmp_path / "builds" / "key" / RESULT).read_text().splitlines()[0] == str(code)
+    assert (tmp_path / "builds" / "key" / BUILD_RESULT).read_text().splitlines()[0] == str(code)
 
 
 def test_a_build_that_takes_too_long_is_ended_with_all_its_processes(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_daemon_that_a_build_started_holds_up_no_later_build(tmp_path: Path) -
     daemon = int((made / "pid").read_text())
     try:
         assert alive(made / "pid")
-        (made / RESULT).unlink()
+        (made / BUILD_RESULT).unlink()
         with (made / BUILD_LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
@@ -142,7 +143,7 @@ def test_what_an_interrupted_build_left_is_not_built_upon(tmp_path: Path) -> Non
     (made / "old" / "half.o").write_text("")
     (made / "link").symlink_to("old")
     (made / "half.o").write_text("")
-    (made / f"{RESULT}.new").write_text("0\n")
+    (made / f"{BUILD_RESULT}.new").write_text("0\n")
     assert make(tmp_path, '[ -z "$(ls | grep -e old -e half -e link)" ]') == BuildResult(0, "")
 
 
@@ -160,7 +161,7 @@ def test_a_cancelled_build_is_ended_and_made_anew_later(tmp_path: Path) -> None:
 
     asyncio.run(cancel())
     until(lambda: not alive(made / "pid"), "its end")
-    assert not (made / RESULT).exists()
+    assert not (made / BUILD_RESULT).exists()
     (tmp_path / "builds" / "go").write_text("")
     assert asyncio.run(build(made, test, built_case(test), MACHINE)) == BuildResult(0, "")
 
@@ -226,7 +227,7 @@ def test_sources_that_changed_after_planning_are_not_built(tmp_path: Path) -> No
     failed = BuildResult(1, "the sources changed since the trial was made; start a new trial")
     made = tmp_path / "key"
     assert asyncio.run(build(made, test, case, MACHINE)) == failed
-    assert not (made / LOG).exists()
+    assert not (made / BUILD_LOG).exists()
     source(tmp_path, "main.sh", "echo planned")
     assert asyncio.run(build(made, test, case, MACHINE)) == BuildResult(0, "")
 
@@ -266,4 +267,4 @@ def test_a_sites_setup_sees_no_arguments_and_its_habits_end_there(tmp_path: Path
     machine = a_machine(setup="export COUNT=$#\nset -euo pipefail\nset -C")
     test = a_test(build=Build(script="false; echo $COUNT $#"))
     assert asyncio.run(build(tmp_path / "key", test, built_case(test, machine), machine)).code == 0
-    assert (tmp_path / "key" / LOG).read_text() == "0 0\n"
+    assert (tmp_path / "key" / BUILD_LOG).read_text() == "0 0\n"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from seatrial.execute import builds
 from seatrial.execute.backends import Job, JobEnd, NeverStarted, Queued, Refused, Submission, Update
 from seatrial.execute.building import JobBuilds
 from seatrial.execute.builds import BuildResult
@@ -18,6 +17,7 @@ from seatrial.execute.creation import create, suite_record
 from seatrial.execute.driver import Driver
 from seatrial.execute.prepare import prepare_trial
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import BUILD_RESULT
 from seatrial.journal.events import NodeExcluded
 from seatrial.model.build import BuildKeys
 from seatrial.model.codes import CANCELLED, NODE_FAILURE, PREEMPTED, TIMEOUT, Code
@@ -75,7 +75,7 @@ class FakeBackend:
 
 
 def good(backend: FakeBackend, job: Job) -> Update:
-    (backend.directory / builds.RESULT).write_text("0\n")
+    (backend.directory / BUILD_RESULT).write_text("0\n")
     return JobEnd(job.run_id, None, "COMPLETED", 0)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.execute.builds import RESULT, BuildResult, build
+from seatrial.execute.builds import BuildResult, build
+from seatrial.execute.trial_paths import BUILD_RESULT
 from seatrial.model.build import BuildKeys
 from seatrial.model.test import Build
 from tests.model.suite.helpers import Place
@@ -39,7 +40,7 @@ def test_it_is_linked_under_its_own_name(tmp_path: Path, name: str) -> None:
     binary = a_binary(tmp_path / "vendor's", name)
     assert made(tmp_path, binary, SHA256.upper()) == BuildResult(0, "")
     assert (tmp_path / "key" / name).readlink() == binary
-    assert (tmp_path / "key" / RESULT).read_text().splitlines()[0] == "0"
+    assert (tmp_path / "key" / BUILD_RESULT).read_text().splitlines()[0] == "0"
 
 
 def test_another_checksum_is_a_failed_build_that_names_both(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 from seatrial.cli import Folders
 from seatrial.cli.note import diary
-from seatrial.cli.query_common import opened, print_or_draw, print_page, tell, tell_damage
+from seatrial.cli.query_common import opened, print_page, tell, tell_damage
+from seatrial.cli.study import print_or_draw
 from seatrial.errors import UsageError
 from seatrial.model.test import Stage
 from seatrial.results import history as success_rate

@@ -1,6 +1,6 @@
 """Shared by the commands that read the store: bring it up to date, show times, print CSV."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -9,14 +9,12 @@ from seatrial.cli import Folders, as_typed
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.trial_paths import TrialPaths
-from seatrial.hooks import Study, load
 from seatrial.journal.journal import Damage, damage_of, damage_text
 from seatrial.results.store import queries, upserts
 from seatrial.results.store.export import to_json
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.schema import Store
 from seatrial.results.store.tables import Filters, TrialRow
-from seatrial.show.html import page_svg
 from seatrial.show.page import Page
 from seatrial.show.text import csv_text, page_csv, page_text, show_clock
 from seatrial.units import count
@@ -96,27 +94,3 @@ def print_page(page: Page, form: str = "table") -> None:
 
 def print_csv(rows: Iterable[Sequence[object]]) -> None:
     click.echo(csv_text(rows), nl=False)
-
-
-def print_or_draw(page: Page, form: str) -> None:
-    """Print a page in the form that was asked for, its charts for ``svg``."""
-    if form == "svg":
-        click.echo(page_svg(page), nl=False)
-    else:
-        print_page(page, form)
-
-
-def answer_study(folders: Folders, study: Study, form: str, **asked: str) -> int:
-    """Ask a study that a plug-in brings, and print its page; return the exit code."""
-    with opened(folders) as store:
-        tell_damage(store, _trials_of(asked))
-        page: Page = load(study.run)(store, **asked)
-    print_or_draw(page, form)
-    return 0
-
-
-def _trials_of(asked: Mapping[str, str]) -> Filters:
-    """Return which trials an answer rests on, by the options that studies have for that."""
-    return Filters(
-        trial=asked.get("trial", ""), test=asked.get("test", ""), machine=asked.get("machine", "")
-    )

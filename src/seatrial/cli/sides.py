@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import opened, print_or_draw, print_page, tell, tell_damage
+from seatrial.cli.query_common import opened, print_page, tell, tell_damage
+from seatrial.cli.study import print_or_draw
 from seatrial.errors import TrialError, UsageError
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.model.node_set import unfold

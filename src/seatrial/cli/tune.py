@@ -7,8 +7,9 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from seatrial.cli import Folders
-from seatrial.cli.query_common import print_or_draw, print_page, tell_damaged_journal
+from seatrial.cli.query_common import print_page, tell_damaged_journal
 from seatrial.cli.run_driver import drive
+from seatrial.cli.study import print_or_draw
 from seatrial.errors import UsageError
 from seatrial.execute.batch.batch import require_scheduler
 from seatrial.execute.creation import create

@@ -22,6 +22,7 @@ from seatrial.execute.environment import write_script
 from seatrial.execute.ledger import Ledger
 from seatrial.execute.toolchains import read_compiler_facts
 from seatrial.execute.trial_folder import TrialFolder
+from seatrial.execute.trial_paths import BUILD_LOG
 from seatrial.files import make_folder
 from seatrial.journal.events import BuildEnded, BuildStarted
 from seatrial.model.build import is_in_job, job_options_of
@@ -251,7 +252,7 @@ class JobBuilds:
         make_folder(job.path)
         script = _SCRIPT.format(
             script=shell_word(str(directory / build_files.JOB)),
-            log=shell_word(str(directory / build_files.LOG)),
+            log=shell_word(str(directory / BUILD_LOG)),
         )
         write_script(job.path / "job.sh", script)
 

@@ -34,6 +34,7 @@ from seatrial.execute.environment import (
     toolchain_variables,
     write_script,
 )
+from seatrial.execute.trial_paths import BUILD_LOG, BUILD_RESULT
 from seatrial.files import (
     close_to_others,
     is_full,
@@ -133,7 +134,7 @@ async def kept(directory: Path, done: BuildResult) -> BuildResult:
     """Return a result once what was built is on the disk itself. Raises TrialError, and keeps no
     result, where the build failed because nothing could be written."""
     if done.code and (is_full(directory) or re.search(_NO_SPACE, done.text)):
-        remove_file(directory / RESULT, missing_ok=True)
+        remove_file(directory / BUILD_RESULT, missing_ok=True)
         raise TrialError(f"{directory}: the build could not write: {done.text[-200:]}; {_REMEDY}")
     if not done.code:
         await (await asyncio.create_subprocess_exec("sync", "-f", str(directory))).wait()
@@ -196,7 +197,7 @@ def _stage(directory: Path, test: Test, case: Case, machine: Machine) -> None:
         found=toolchains.COMPILERS_FILE,
         needed="" if test.build.prebuilt else _compiler_needed(test.build.script, case.toolchain),
         script=SCRIPT,
-        result=RESULT,
+        result=BUILD_RESULT,
     )
     write_script(directory / JOB, shell)
     close_to_others(directory)
@@ -217,7 +218,7 @@ async def _run(
 ) -> BuildResult:
     began = time.monotonic()
     line = ("timeout", f"--kill-after={GRACE_SECONDS}", str(timeout), "bash", directory / JOB)
-    with open_to_write(directory / LOG) as log:
+    with open_to_write(directory / BUILD_LOG) as log:
         process = await asyncio.create_subprocess_exec(
             *line,
             str(lock),
@@ -244,7 +245,7 @@ async def _run(
 def result_of(directory: Path) -> BuildResult | None:
     """Return the result of a build that has ended; else None."""
     try:
-        first = read_start(directory / RESULT, RESULT_START).data.partition(b"\n")[0]
+        first = read_start(directory / BUILD_RESULT, RESULT_START).data.partition(b"\n")[0]
         code = int(first)
     except (OSError, ValueError):
         return None
@@ -256,7 +257,7 @@ def result_of(directory: Path) -> BuildResult | None:
 def log_tail(directory: Path) -> str:
     """Return the end of the log of a build."""
     try:
-        with open_regular(directory / LOG) as log:
+        with open_regular(directory / BUILD_LOG) as log:
             start = max(0, log.seek(0, os.SEEK_END) - LOG_TAIL)
             log.seek(start)
             text = log.read().decode(errors="replace").strip()
@@ -281,14 +282,12 @@ async def lock_of(path: Path) -> int:
 
 # ---- build files ---------------------------------------------------------------------------------
 #
-# The names of files in the directory of a build.
+# The names of further files in the directory of a build.
 
 
-LOG = "build.log"
 BUILD_LOCK = "seatrial.lock"
 SCRIPT = "seatrial.script"
 JOB = "seatrial.sh"
-RESULT = "seatrial.result"
 
 
 # ---- rebuild reasons -----------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from seatrial.errors import TrialError, UsageError
 from seatrial.escaping import plain_line, shell_word
-from seatrial.execute.builds import LOG, RESULT
 from seatrial.execute.environment import (
     exports,
     load_lines,
@@ -37,6 +36,7 @@ from seatrial.execute.plan.component import part_of
 from seatrial.execute.script import run_variables_of, settings_lines
 from seatrial.execute.toolchains import read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import Record, TrialFolder
+from seatrial.execute.trial_paths import BUILD_LOG, BUILD_RESULT
 from seatrial.files import make_folder, open_regular, read_regular, remove_tree, write_durably
 from seatrial.hooks import keys_of
 from seatrial.journal.events import ScriptStarted
@@ -263,7 +263,7 @@ class _Packing:
         if self._directory is not None:
             self._outputs(self._directory, _OBSERVED)
         if self._build is not None:
-            self._outputs(self._build, (LOG, RESULT))
+            self._outputs(self._build, (BUILD_LOG, BUILD_RESULT))
         self._text("observed/versions.txt", "".join(f"{k}: {v}\n" for k, v in self._versions()))
         for name, value in (("test.json", self._test), ("case.json", self._case)):
             write_durably(self._folder / "observed" / name, encode(value) + b"\n")
@@ -274,7 +274,7 @@ class _Packing:
             try:
                 opened = open_regular(path, follow=False)
             except OSError as error:
-                if name in ("stdout", "stderr", LOG):
+                if name in ("stdout", "stderr", BUILD_LOG):
                     self.absent.append(f"{name} of the run: {error.strerror or error}")
                 continue
             with opened as file:

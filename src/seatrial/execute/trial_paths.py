@@ -22,6 +22,8 @@ T = TypeVar("T")
 C = TypeVar("C", bound=CaseOutline)
 
 MAX_RECORD_BYTES = 64 << 20
+BUILD_LOG = "build.log"  # in the directory of a build, as is what it came to:
+BUILD_RESULT = "seatrial.result"
 HUNG_SCRIPT = "hung.sh"  # beside the script that collects facts
 MAX_CASES_BYTES = 1 << 30
 LONGEST = 1e10  # seconds, some 300 years: an absolute time fits, too

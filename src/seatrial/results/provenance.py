@@ -20,10 +20,9 @@ import msgspec
 from msgspec import Struct
 
 from seatrial.errors import SeatrialError, TrialError
-from seatrial.execute.builds import RESULT
 from seatrial.execute.toolchains import PACKAGES, not_known, read_compiler_facts, versions_of
 from seatrial.execute.trial_folder import Record, TrialFolder
-from seatrial.execute.trial_paths import TrialPaths
+from seatrial.execute.trial_paths import BUILD_RESULT, TrialPaths
 from seatrial.files import read_regular
 from seatrial.hooks import load, provided
 from seatrial.model import build
@@ -485,7 +484,9 @@ def libraries_of(side: Side) -> dict[str, dict[str, set[str]]]:
     found: dict[str, dict[str, set[str]]] = {}
     for test, path, key in islice((each for each in builds if each[2]), MAX_LINKED):
         try:
-            data = read_regular(TrialPaths(Path(path)).builds / key / RESULT, MAX_RESULT_BYTES)
+            data = read_regular(
+                TrialPaths(Path(path)).builds / key / BUILD_RESULT, MAX_RESULT_BYTES
+            )
         except OSError:
             continue
         libraries = found.setdefault(test, {})

@@ -50,7 +50,7 @@ def study_command(study: Study) -> click.Command:
     @drawn_format_option
     @click.pass_obj
     def command(folders: Folders, /, **asked: str) -> int:
-        code: int = load("seatrial.cli.query_common:answer_study")(folders, study, **asked)
+        code: int = load("seatrial.cli.study:answer_study")(folders, study, **asked)
         return code
 
     command.params[:0] = [_option(option) for option in study.options]

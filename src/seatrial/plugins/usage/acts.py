@@ -16,7 +16,8 @@ from seatrial import units
 from seatrial.cli import Folders
 from seatrial.cli.note import diary
 from seatrial.cli.options import parsed_for
-from seatrial.cli.query_common import opened, print_or_draw, print_page
+from seatrial.cli.query_common import opened, print_page
+from seatrial.cli.study import print_or_draw
 from seatrial.errors import UsageError
 from seatrial.escaping import plain_line
 from seatrial.execute.prepare import left_out_of, prepare_trial
