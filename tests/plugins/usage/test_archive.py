@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from seatrial.errors import StoreError, UsageError
 from seatrial.plugins.usage.archive import Archive, Segment
-from seatrial.plugins.usage.gaps import gaps, uncovered
+from seatrial.plugins.usage.importing import gaps, uncovered
 from seatrial.plugins.usage.jobs import Chosen, Jobs, UserJob, read_jobs
 from seatrial.results.store.ingest import synced
 from seatrial.results.store.location import Location

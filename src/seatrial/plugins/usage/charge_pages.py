@@ -41,7 +41,7 @@ from seatrial.plugins.usage.charges import (
     charges_of,
     held_seconds,
 )
-from seatrial.plugins.usage.gaps import gaps
+from seatrial.plugins.usage.importing import gaps
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, known_machines, read_jobs
 from seatrial.plugins.usage.settings import machine_of
 from seatrial.results.store.schema import Store

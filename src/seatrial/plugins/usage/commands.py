@@ -353,7 +353,7 @@ def report() -> None:
 @text_option("-m", "--machine", "NAME", "Only of this machine.")
 @format_option("table", "json", "csv")
 @click.pass_obj
-@act("seatrial.plugins.usage.gaps:print_imports")
+@act("seatrial.plugins.usage.importing:print_imports")
 def imports() -> None:
     """Show what was imported: spans of time, sources, jobs, and the gaps between.
 

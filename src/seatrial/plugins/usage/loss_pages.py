@@ -44,7 +44,7 @@ from seatrial.plugins.usage.charge_pages import (
     words_of,
 )
 from seatrial.plugins.usage.charges import ChargesFile, charge_text, charges_of
-from seatrial.plugins.usage.gaps import gaps
+from seatrial.plugins.usage.importing import gaps
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, Words, read_jobs
 from seatrial.plugins.usage.losses import COUNTED, Incident, Loss, lost_in
 from seatrial.plugins.usage.settings import machine_of

@@ -19,7 +19,7 @@ from seatrial.plugins.usage import NEWS
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import ATTRIBUTES, MONTH, NAMING, Context, context_of
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
-from seatrial.plugins.usage.gaps import imports_page
+from seatrial.plugins.usage.importing import imports_page
 from seatrial.plugins.usage.jobs import known_machines
 from seatrial.plugins.usage.questions import Measure, Question, parse_by, parse_condition
 from seatrial.plugins.usage.report import NO_INCIDENT, Answers, losses_of_machines

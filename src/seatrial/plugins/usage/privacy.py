@@ -40,9 +40,9 @@ from seatrial.plugins.usage.archive import (
     archives,
     changing,
 )
-from seatrial.plugins.usage.gaps import minute
 from seatrial.plugins.usage.jobs import UNFINISHED, WORDS, UserJob
 from seatrial.plugins.usage.settings import name_of_machine, settings_of
+from seatrial.show.text import show_minute
 from seatrial.units import SECOND_NS, count
 
 KEY_BYTES = 32
@@ -382,7 +382,7 @@ def _keep(folders: Folders, archive: Archive, before: int, yes: bool) -> int:
 
     found = find([archive], keeps, keeps_row)
     code = _told(found)
-    until = f"ended before {minute(before)}"
+    until = f"ended before {show_minute(before * SECOND_NS)}"
     if not found.segments:
         click.echo(f"{archive.machine}: no job {until}")
         return code

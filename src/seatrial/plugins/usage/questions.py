@@ -31,7 +31,7 @@ from seatrial.plugins.usage.attributes import (
     words,
     zone_name,
 )
-from seatrial.plugins.usage.gaps import gaps
+from seatrial.plugins.usage.importing import gaps
 from seatrial.plugins.usage.jobs import FAILED, NONE, UNFINISHED, Chosen, Jobs, Words, read_jobs
 from seatrial.plugins.usage.waits import SHARES, Curve, Waits, waits_of
 from seatrial.results.store.schema import Store

@@ -34,7 +34,7 @@ from seatrial.lazy import jinja2
 from seatrial.plugins.usage.answer_page import usage_page
 from seatrial.plugins.usage.attributes import MONTH, Context, context_of, zone_name
 from seatrial.plugins.usage.charge_pages import ChargeQuestion, charges_page
-from seatrial.plugins.usage.gaps import gaps, imports_page
+from seatrial.plugins.usage.importing import gaps, imports_page
 from seatrial.plugins.usage.loss_pages import LossQuestion, losses_of, losses_page
 from seatrial.plugins.usage.losses import incidents_between
 from seatrial.plugins.usage.questions import Measure, Question

@@ -20,7 +20,7 @@ from seatrial.model.machine_topology import topology_of
 from seatrial.model.node_set import MAX_NODES, fold, unfold_or_empty
 from seatrial.model.topology import Topology
 from seatrial.plugins.usage.answer_page import count_text
-from seatrial.plugins.usage.gaps import gaps, minute
+from seatrial.plugins.usage.importing import gaps, minute
 from seatrial.plugins.usage.job_suspects import (
     GroupLevel,
     JobSuspect,

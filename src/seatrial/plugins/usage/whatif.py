@@ -26,7 +26,7 @@ from msgspec.structs import asdict, replace
 from seatrial.errors import UsageError
 from seatrial.lazy import Bools, Floats, Indices, Ints, np
 from seatrial.plugins.usage.attributes import ATTRIBUTES, Context
-from seatrial.plugins.usage.gaps import gaps, minute
+from seatrial.plugins.usage.importing import gaps, minute
 from seatrial.plugins.usage.jobs import NONE, Chosen, Jobs, read_jobs
 from seatrial.plugins.usage.questions import matching, parse_condition
 from seatrial.plugins.usage.replay import (
