@@ -63,7 +63,7 @@ class ReportedChange(Struct, frozen=True):
     between which it was: those on either side of a step, the first of a drift and the first of its
     last level; ``percent`` is None where levels have no ratio, ``worse`` where the metric has no
     direction; ``facts`` are those of nodes that changed then, where somebody asked for them
-    (``fact_sources.with_node_changes``)."""
+    (``with_node_changes``)."""
 
     change: changes.LevelChange
     last: int

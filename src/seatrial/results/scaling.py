@@ -9,7 +9,7 @@ was measured in its line, and its efficiency the speed-up over x / least x: 1 is
 (tasks x threads) lines that differ in tasks or threads alone share the least x of all of them, so
 that hybrid settings are read off against one task with one thread. Where the resources are the same
 at each x (more threads in fewer tasks), or x are words or hold 0, nothing is added: see
-``studies.constant_resources``.
+``results.ratios``.
 
 The *gain* from one x to a larger one is the part of what is added that becomes speed: with S the
 ratio of speeds and R the ratio of x, (S - 1) / (R - 1). The *knee* is the least x from which no
