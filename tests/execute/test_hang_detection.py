@@ -116,7 +116,7 @@ def test_plain_runs_are_watched(place: Workplace) -> None:
     causes = {event.test: event.cause for event in place.events("t", RunJudged)}
     assert causes == {"hangs": "event queue of the CXI provider overflowed", "slow": "", "told": ""}
     (hung,) = [event for event in place.events("t", OutputQuiet) if event.test == "hangs"]
-    assert 1 <= hung.seconds <= 1.1 + hang_detection.SHORTEST_SECONDS
+    assert 1 <= hung.seconds < 10  # looked at each 0.1 s, on a host that may be busy
     assert "and is ended" in place.alerts()
     assert "as it seems; it goes on" in place.alerts()
     processes = (place.run_folder("hangs") / "hung.txt").read_text()
