@@ -2,7 +2,7 @@
 
     facts_changed(store, side, other)      # beside a comparison; ``with_facts``: of a history
 
-A run records the digest of its nodes' facts (``digests.py``). It stands for what trials
+A run records the digest of its nodes' facts (``node_facts.py``). It stands for what trials
 had collected of these nodes: that is found again, and compared. Runs with equal digests have equal
 facts, so nothing is named. Runs without a digest are compared by the newest trials that collected
 facts before them.
