@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -64,8 +65,6 @@ def test_figures_of_stdin_whatever_ends_its_lines() -> None:
     ],
 )
 def test_what_is_refused(words: list[str], stdin: bytes | None, said: str) -> None:
-    import re
-
     done = parse(*words, stdin=stdin)
     assert done.code == 2, done.said
     assert done.out == ""
@@ -88,3 +87,4 @@ def test_the_list_has_every_format() -> None:
     rows = done.out.splitlines()[1:]
     assert [row.split()[0] for row in rows if not row.startswith(("-", " "))] == [*formats()]
     assert "hpccoutf.txt" in done.out
+    assert re.search("^drill +drill.log +Stops of a drill: the longest time", done.out, re.M)

@@ -1,4 +1,7 @@
-"""A run that is a drill: what its job does beside the load, and what its log tells of stops.
+"""Stops of a drill: the longest time without a good operation, the time to the first good one.
+
+That line is what ``seatrial parse --list`` tells of the format. Here is all of a run that is a
+drill: what its job does beside the load, and what its log tells of stops.
 
 The script ``job.drill`` is bash on the first node, as nothing else is certain to be there. What it
 sees goes to ``drill.log``, whose lines ``drill.sh`` describes:
