@@ -132,12 +132,18 @@ NONE: frozenset[str] = frozenset()
 
 
 class Conductor:
-    """Decides for one trial, by what its ``state`` knows."""
+    """Decides for one trial, by what its ``state`` knows. ``order`` is the seed of the order of
+    repeated runs; default: the tag."""
 
     def __init__(
-        self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
+        self,
+        tag: str,
+        cases: Sequence[Case],
+        limits: Limits,
+        policy: Policy | None = None,
+        order: str = "",
     ) -> None:
-        self.state = ConductorState(tag, cases, limits, policy)
+        self.state = ConductorState(tag, cases, limits, policy, order)
         self.apply: Callable[[Event], None] = self.state.apply
         """Folds one event into the state."""
 

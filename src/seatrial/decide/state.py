@@ -59,12 +59,19 @@ _CANCELLED_BY_US = (CANCELLED.number, RECALLED.number)
 
 
 class ConductorState:
-    """All that is known of one trial."""
+    """All that is known of one trial. ``order`` is the seed of the order of repeated runs;
+    default: the tag."""
 
     def __init__(
-        self, tag: str, cases: Sequence[Case], limits: Limits, policy: Policy | None = None
+        self,
+        tag: str,
+        cases: Sequence[Case],
+        limits: Limits,
+        policy: Policy | None = None,
+        order: str = "",
     ) -> None:
         self.tag = tag
+        self._order = order or tag
         self.cases = cases
         self.limits = limits
         self.policy = whole(policy or Policy(), len(cases))
@@ -135,7 +142,7 @@ class ConductorState:
         if policy.kind == "isolated_then_full":
             return Waves(cases, policy, limits, requests)
         gated = len(policy.entries) > 1 or policy.nodes > 0 or limits.gpus > 0
-        return Once(cases, policy, requests, gated, self.tag, limits.cores)
+        return Once(cases, policy, requests, gated, self._order, limits.cores)
 
     def apply(self, event: events.Event) -> None:
         """Fold one event into the state."""

@@ -13,7 +13,7 @@ import pytest
 from seatrial.cli import main
 from seatrial.execute.trial_folder import TrialFolder
 from seatrial.journal import journal
-from seatrial.journal.events import TrialEnded, TrialStarted
+from seatrial.journal.events import JobStarted, TrialEnded, TrialStarted
 from seatrial.results.status import status
 from tests.plugins.rehearsal.stage import Stage
 from tests.programs import COMMAND, Done, until
@@ -173,6 +173,28 @@ def test_days_and_seed_and_component(stage: Stage, seatrial: Command) -> None:
     (trial,) = json.loads(done.out)["trials"]
     assert (trial["component"], trial["seed"]) == ("stability", 7)
     assert trial["seconds"] == pytest.approx(900, abs=1)  # 864 s, and what runs then ends
+
+
+def test_a_seed_gives_the_same_whatever_the_name_and_the_time(
+    stage: Stage, seatrial: Command
+) -> None:
+    """Before, the order of repeated runs was drawn by the trial's name and the time."""
+    names = ["a", "b", "c", "d", "e"]
+    for number, name in enumerate(names):
+        stage.test(name, nodes=8)
+        stage.behave(name, elapsed=f"{10 + number}s")
+    stage.component("functionality", repeat=4, tests=names)
+
+    def order(tag: str, seed: str) -> list[tuple[str, int]]:
+        words = ("--component", "functionality", "--name", tag, "--seed", seed)
+        assert seatrial("rehearse", "plan.yaml", *words).code == 0
+        began, *found = journal.read(TrialFolder(stage.trials / tag).journal)
+        return [(e.test, e.time - began.time) for e in found if isinstance(e, JobStarted)]
+
+    first = order("one", "1")
+    assert len(first) == 20
+    assert order("another", "1") == first
+    assert order("third", "2") != first
 
 
 def test_days_too_few_for_any_run_are_told(stage: Stage, seatrial: Command) -> None:

@@ -263,9 +263,11 @@ class VirtualDriver:
         room, gpus = shared_node(machine)
         refill = 1 if room else max(1, jobs // 4)
         limits = Limits(cores=room, jobs=jobs, builds=BUILDS, refill=refill, gpus=gpus)
-        self.conductor = Conductor(f"{record.tag} {record.created}", cases, limits, policy)
-        names = node_names(machine)
         self._luck = luck or str(record.seed)
+        # Ids of runs differ from rehearsal to rehearsal; what happens is drawn by the seed alone.
+        tag = f"{record.tag} {record.created}"
+        self.conductor = Conductor(tag, cases, limits, policy, order=self._luck)
+        names = node_names(machine)
         self._disturbances = Disturbances(self._luck, self.now, disturbed_by or {})
         on_start = self._disturbed if self._disturbances else None
         self.cluster = SimulatedCluster(
