@@ -469,6 +469,31 @@ def test_what_was_submitted_twice_runs_once_and_people_are_told(
     until(lambda: not cluster.run("squeue", "-h", "-n", name).strip(), "the others to be gone")
 
 
+def test_people_are_told_of_second_jobs_that_ended_between_two_polls(
+    quick: Workplace, cluster: SlurmCluster
+) -> None:
+    """They found the directories of their runs claimed, and were gone before anybody asked."""
+    Liar(quick, "sbatch").tell("twice")
+    queue = Liar(quick, "squeue")
+    queue.always("fail")
+    gate = gated(quick, 2)
+
+    def second_jobs_have_ended() -> bool:
+        names = {event.submission for event in quick.events("t", RunSubmitted)}
+        shown = cluster.run("squeue", "-h", "--array", "-t", "all", "--Format=Name:|,StateCompact")
+        rows = [line.split("|") for line in shown.splitlines()]
+        return [state.strip() for name, state in rows if name in names].count("F") == 2
+
+    with quick.start_run("--name", "t") as driving:
+        driving.until(lambda: bool(quick.ran()), "the first run")
+        driving.until(second_jobs_have_ended, "the second jobs to end")
+        queue.tell()
+        driving.until(lambda: "was submitted twice" in quick.alerts(), "people to be told")
+        gate.touch()
+        all_passed(quick, driving, 2)
+    assert len(quick.ran()) == len(set(quick.ran())) == 2
+
+
 def test_a_submission_that_a_person_repeats_runs_once_where_the_driver_is_in_a_requeued_job(
     quick: Workplace, cluster: SlurmCluster
 ) -> None:

@@ -315,15 +315,15 @@ Choice = Literal["ours", "twin", "later"]
 
 
 def twins(arrays: Mapping[tuple[str, int], int], states: Iterable[TaskState]) -> list[TaskState]:
-    """Return the tasks that the scheduler has besides ours and that have not ended. ``arrays``: the
-    array of each task of ours, by the name of the job and the number of the task."""
-    active = []
+    """Return the tasks that the scheduler has besides ours, ended ones, too. ``arrays``: the array
+    of each task of ours, by the name of the job and the number of the task."""
+    found = []
     for state in states:
-        if state.task is not None and state.active:
+        if state.task is not None:
             array = arrays.get((state.name, state.task))
             if array is not None and array >= 0 and array != state.array:
-                active.append(state)
-    return active
+                found.append(state)
+    return found
 
 
 def chosen(
@@ -358,16 +358,19 @@ class DoubledJobs:
         """Keep one job of each run that was submitted twice: the one that is further.
 
         The other one is cancelled while it is pending. Once it started, it exits by itself, because
-        the run's directory is claimed. Raises Unanswered.
+        the run's directory is claimed: of one that has ended so between two polls people are told,
+        too. Raises Unanswered.
         """
         ours = {(task.name, task.index): task for task in tasks}
         arrays = {key: task.array for key, task in ours.items()}
-        doubled = {(twin.name, twin.task): twin for twin in twins(arrays, states.values())}
+        found = twins(arrays, states.values())
+        for twin in found:
+            self._tell(ours[twin.name, twin.task or 0], twin)
+        doubled = {(twin.name, twin.task): twin for twin in found if twin.active}
         events = await self._readings.read(ours[name, task or 0].job for name, task in doubled)
         others: list[str] = []
         for twin in doubled.values():
             task = ours[twin.name, twin.task or 0]
-            self._tell(task, twin)
             if (own := events.get(task.job.run_id)) is None:
                 continue  # its file system does not answer
             others += self._to_cancel(task, task.state_in(states), twin, own)
