@@ -62,7 +62,7 @@ from seatrial.model.machine import Machine
 from seatrial.model.plan import Deck
 from seatrial.model.policy import without_plan
 from seatrial.model.schedulers import scheduler_of
-from seatrial.model.test import Case, Input, Test
+from seatrial.model.test import Case, Input, Test, TrialOptions
 from seatrial.units import listed, show_seconds
 
 MAKING_SECONDS = 86_400.0  # that the making of a trial can take
@@ -237,6 +237,22 @@ def suite_record(prepared: Prepared, tag: str) -> Record:
         left_out=prepared.skipped[:MAX_LEFT_OUT],
         rules=own_rules(tests.values()),
         known_failures=known_failures_of(tests, of_machine=prepared.site.machine.known_failures),
+    )
+
+
+def record_from_elsewhere(tag: str, machine: str) -> Record:
+    """Return the record of a trial whose figures come from elsewhere: Seatrial was asked to run
+    nothing, and knows no more of the machine than its name."""
+    return Record(
+        tag=tag,
+        created=time.time_ns(),
+        version=__version__,
+        user=user_name(),
+        host=os.uname().nodename,
+        asked=TrialOptions(suites=[]),
+        machine=Machine(machine=machine, nodes=[]),
+        references="",
+        tests={},
     )
 
 

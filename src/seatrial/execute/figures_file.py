@@ -11,9 +11,7 @@ import csv
 import hashlib
 import io
 import json
-import os
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,18 +19,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial import __version__
-from seatrial.account import user_name
 from seatrial.errors import InvalidFiles, UsageError, suggest
-from seatrial.execute.creation import create
-from seatrial.execute.trial_folder import GivenFrom, Record, TrialFolder
+from seatrial.execute.creation import create, record_from_elsewhere
+from seatrial.execute.trial_folder import GivenFrom, TrialFolder
 from seatrial.files import read_regular, replace_file
 from seatrial.journal.events import Event, FigureGiven, FiguresImported
 from seatrial.journal.journal import Journal
 from seatrial.model.figures import MetricValue, number
 from seatrial.model.identifiers import run_id_of
-from seatrial.model.machine import Machine
-from seatrial.model.test import Case, TrialOptions
+from seatrial.model.test import Case
 from seatrial.units import day_of, show_bytes
 
 MAX_FILE_BYTES = 16 << 20
@@ -371,21 +366,11 @@ def import_figures(
     source and date of figures that have none. Raises InvalidFiles for faults in the file, and
     UsageError where there is such a trial."""
     rows, data = read_figures(file, {"system": machine, "source": by} | _given(usual))
-    now, digest = time.time_ns(), hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256(data).hexdigest()
     cases = {_case_id(row): _case(row) for row in rows}
-    record = Record(
-        tag=tag,
-        created=now,
-        version=__version__,
-        user=user_name(),
-        host=os.uname().nodename,
-        asked=TrialOptions(suites=[]),
-        machine=Machine(machine=machine, nodes=[]),
-        references="",
-        tests={},
-        given=GivenFrom(file=str(file.absolute()), sha256=digest, by=by, on=now),
-    )
-    folder = create(trials, record, cases.values())
+    record = record_from_elsewhere(tag, machine)
+    given = GivenFrom(file=str(file.absolute()), sha256=digest, by=by, on=record.created)
+    folder = create(trials, replace(record, given=given), cases.values())
     kept = "figures.json" if data.lstrip()[:1] in (b"[", b"{") else "figures.csv"
     replace_file(folder.path / kept, data)
     imported = FiguresImported(figures=len(rows), file=str(file.absolute()), sha256=digest, by=by)

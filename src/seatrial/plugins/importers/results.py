@@ -13,7 +13,6 @@ result that another imported trial has already is left out.
 
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -25,12 +24,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial import __version__
-from seatrial.account import user_name
 from seatrial.errors import JournalError, SeatrialError, TrialError, UsageError
 from seatrial.execute.batch.scheduler_client import ACTIVE, ENDED
-from seatrial.execute.creation import create
-from seatrial.execute.trial_folder import ImportedFrom, Record, TrialFolder
+from seatrial.execute.creation import create, record_from_elsewhere
+from seatrial.execute.trial_folder import ImportedFrom, TrialFolder
 from seatrial.execute.trial_paths import tags
 from seatrial.journal import events
 from seatrial.journal.journal import Journal, read
@@ -40,9 +37,8 @@ from seatrial.model import codes
 from seatrial.model.expand import case_id
 from seatrial.model.file_model import Scalar
 from seatrial.model.identifiers import run_id_of
-from seatrial.model.machine import Machine
 from seatrial.model.suite import load
-from seatrial.model.test import Case, Test, TrialOptions
+from seatrial.model.test import Case, Test
 from seatrial.units import SECOND_NS, count, listed, show_number
 
 # ---- notes ---------------------------------------------------------------------------------------
@@ -356,22 +352,15 @@ def _make(
     results: ImportedResults,
     runs: dict[str, ImportedRun],
 ) -> TrialFolder:
-    now = time.time_ns()
     ids = {key: _case_id(run, source) for key, run in runs.items()}
     cases = {ids[key]: _case(run, ids[key]) for key, run in runs.items()}
-    record = Record(
-        tag=tag,
-        created=now,
-        version=__version__,
-        user=user_name(),
-        host=os.uname().nodename,
-        asked=TrialOptions(suites=[]),
-        machine=Machine(machine=source.machine, nodes=[]),
-        references="",
+    record = record_from_elsewhere(tag, source.machine)
+    record = replace(
+        record,
         tests=_tests(runs.values(), source),
         expected=list(results.references),
         imported=ImportedFrom(
-            tool=source.tool, file=str(source.file.absolute()), by=source.by, on=now
+            tool=source.tool, file=str(source.file.absolute()), by=source.by, on=record.created
         ),
     )
     folder = create(trials, record, cases.values())
