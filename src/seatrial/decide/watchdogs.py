@@ -419,6 +419,31 @@ class FailingStretch(Struct, frozen=True):
         return max(Counter(run.entry for run in self.bad).values()) / len(self.bad)
 
 
+class BadEnds(Struct, frozen=True):
+    """How bad ends of some kind are judged: the ``least`` number that is told, their ``prior``, and
+    the ``level`` below which a chance is told."""
+
+    least: int
+    prior: tuple[float, float]
+    level: float
+
+    def unlikely(
+        self, bad: Sequence[StartedRun], runs: int, before: tuple[int, int]
+    ) -> Iterator[FailingStretch]:
+        """Yield the stretch of these bad runs of so many, if it is to be told; ``before`` as in
+        `FailingStretch`."""
+        if len(bad) < self.least:
+            return
+        likely = chance(len(bad), runs, before, self.prior, self.level)
+        if likely < self.level:
+            yield FailingStretch(list(bad), runs, before, likely, self.level)
+
+
+OF_ANY = BadEnds(MIN_BAD, ANY, UNLIKELY)
+OF_ONE = BadEnds(MIN_BAD, ONE, UNLIKELY)
+OF_LAUNCHES = BadEnds(MIN_LAUNCHES, LAUNCHES, UNLIKELY_LAUNCHES)
+
+
 class LatestRuns:
     """The latest runs of a test, or of all, and what was usual before them. ``stretch`` is set
     while they fail."""
@@ -468,26 +493,16 @@ class LatestRuns:
         all_same = self._bad[code] + verdicts.count(code)
         bad: list[StartedRun] = []
         same: list[StartedRun] = []
-        least, prior, level = MIN_BAD, ONE, UNLIKELY
-        if code == _LAUNCH:
-            least, prior, level = MIN_LAUNCHES, LAUNCHES, UNLIKELY_LAUNCHES
+        of_cause = OF_LAUNCHES if code == _LAUNCH else OF_ONE
         for number, run in enumerate(reversed(runs), 1):
             ended -= run.code is not None
             if run.code is None or run.code == _PASS:
                 continue
             bad.append(run)
-            if len(bad) >= MIN_BAD:
-                before = all_bad - len(bad), ended
-                likely = chance(len(bad), number, before, ANY, UNLIKELY)
-                if likely < UNLIKELY:
-                    yield FailingStretch(list(bad), number, before, likely, UNLIKELY)
+            yield from OF_ANY.unlikely(bad, number, (all_bad - len(bad), ended))
             if run.code == code:
                 same.append(run)
-                if len(same) >= least:
-                    before = all_same - len(same), ended
-                    likely = chance(len(same), number, before, prior, level)
-                    if likely < level:
-                        yield FailingStretch(list(same), number, before, likely, level)
+                yield from of_cause.unlikely(same, number, (all_same - len(same), ended))
 
     def recover(self) -> None:
         """Forget the stretch if the latest runs are as usual again."""
