@@ -133,6 +133,16 @@ def test_launches_hardly_ever_fail() -> None:
     assert found.found()["a"].endswith("no such partition")
 
 
+@pytest.mark.parametrize(("code", "least"), [(FAILED, 4), (LAUNCH_FAILED, 2)])
+def test_so_few_bad_ends_are_told_where_there_were_none_before(code: Code, least: int) -> None:
+    found = Watched(["a"])
+    found.usual(2000, share=0)
+    found.run("a", *[code] * (least - 1))
+    assert not found.found()
+    found.run("a", code)
+    assert f"{least} of the latest {least} runs" in found.found()["a"]
+
+
 def test_what_is_not_the_fault_of_a_test_counts_as_nothing() -> None:
     found = Watched()
     found.run("a", *[CANCELLED, RECALLED, KNOWN, NODE_FAILURE, PREEMPTED] * 20)
