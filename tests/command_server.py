@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import errno
 import functools
 import gc
@@ -45,9 +44,6 @@ LARGEST_REQUEST = 1 << 18  # bytes: arguments and environment
 SERVERS = "PYTEST_SERVERS_OF_COMMANDS"
 """The variable with the folder of the sockets of a run's servers. Whoever is no run of pytest has
 servers of its own."""
-
-HUGE_PAGE = 1 << 21  # bytes
-MADV_COLLAPSE = 25  # of madvise(2)
 
 # What a process that ignores them lets its children ignore, too.
 PASSED_ON = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
@@ -344,20 +340,6 @@ def _load_everything() -> None:
     importlib.import_module("tests.typical_commands").run_typical_commands()
     gc.collect()
     gc.freeze()  # a search for garbage would write to what is shared
-    _use_huge_pages()
-
-
-def _use_huge_pages() -> None:
-    """Have the kernel collect the memory of this process in pages of 2 MiB, where it can (Linux
-    6.1). A fork then copies a page table of dozens of entries, not of twenty thousand."""
-    madvise = ctypes.CDLL(None).madvise
-    madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        addresses, access, *_ = line.split()
-        begin, end = (int(each, 16) for each in addresses.split("-"))
-        if access == "rw-p":
-            for page in range(-(-begin // HUGE_PAGE) * HUGE_PAGE, end - HUGE_PAGE + 1, HUGE_PAGE):
-                madvise(page, HUGE_PAGE, MADV_COLLAPSE)
 
 
 def _structs(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
